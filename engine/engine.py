@@ -1,0 +1,299 @@
+"""A loaded target, its tokenizer, and the drafters that fit it."""
+
+# transformers' and torch's own annotations leave these unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, cast
+
+import psutil
+import torch
+
+from engine.drafters import FAMILIES
+from engine.errors import DrafterMismatch, EngineError, LoadCancelled
+from engine.models.catalog import DEFAULT, ModelSource, find_model
+from engine.models.transformers_lm import TransformersLM, load_model
+from engine.params import ReplyParams
+from engine.session import Session
+from engine.speculation import Committed, Drafting, speculate
+from engine.stats import Baseline
+from engine.templates import ChatFormat, Message, load_tokenizer
+from engine.text import ReplyText
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.drafters.drafter import Drafter
+    from engine.models.causal_lm import CausalLM
+
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Somewhere a model can run. id: as torch spells it."""
+
+    id: str
+    label: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterChoice:
+    """One row of the list of drafters; reason: why it can't be used, None where it can."""
+
+    spec: str
+    label: str
+    reason: str | None
+    needs_file: bool
+
+
+class Engine:
+    """A target ready to answer. Everything on it runs on one thread.
+
+    bit_exact: whether a row's bits are known not to depend on the rows beside it; transformers'
+    kernels promise nothing of the kind, so near ties may fall differently with a drafter.
+    """
+
+    bit_exact = False
+
+    def __init__(
+        self,
+        source: ModelSource,
+        lm: CausalLM,
+        chat_format: ChatFormat,
+        *,
+        device: str,
+        dtype: torch.dtype,
+        vocabulary: dict[str, int],
+    ) -> None:
+        self.name = source.name
+        self.source = source.spec
+        self.device = device
+        self.dtype = str(dtype).removeprefix("torch.")
+        self.context_length = lm.context_length
+        self.notes = chat_format.notes
+        self.has_chat_template = chat_format.has_template
+        self.baseline = Baseline()
+        self.lm = lm
+        self._format = chat_format
+        self._dtype = dtype
+        self._vocabulary = vocabulary
+        self._draft_lms: dict[str, CausalLM] = {source.spec: lm, str(source.path): lm}
+
+    @classmethod
+    def load(
+        cls,
+        target: str | Path = DEFAULT,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int | None = None,
+        progress: Progress = lambda text, share: None,
+        stop: threading.Event | None = None,
+    ) -> Engine:
+        """Load a target: "default", a GGUF file or a safetensors folder.
+
+        device: "auto" or as in `devices()`; dtype: "auto" or a torch dtype's name; threads: torch's
+        own choice where None. progress is told what is being done and the share done, None where
+        unknown.
+
+        Raises:
+            EngineError: the target, device or dtype cannot be used. LoadCancelled: `stop` was set.
+        """
+        if threads is not None:
+            torch.set_num_threads(threads)
+        stop = stop or threading.Event()
+        steps = _Steps(progress, stop)
+        steps.begin("Finding the model", 0.0)
+        source = find_model(target)
+        chosen_device = _chosen_device(device)
+        chosen_dtype = _chosen_dtype(dtype, chosen_device)
+        steps.begin("Reading the tokenizer", 0.05)
+        tokenizer = load_tokenizer(source)
+        steps.begin("Reading the weights", 0.25)
+        model = load_model(source, device=chosen_device, dtype=chosen_dtype)
+        end = cast("int | None", tokenizer.eos_token_id)
+        lm = TransformersLM(
+            model,
+            vocabulary=len(tokenizer),
+            end_ids=frozenset() if end is None else frozenset([end]),
+        )
+        engine = cls(
+            source,
+            lm,
+            ChatFormat(tokenizer),
+            device=chosen_device,
+            dtype=chosen_dtype,
+            vocabulary=tokenizer.get_vocab(),
+        )
+        steps.begin("Measuring plain decoding", 0.9)
+        engine.calibrate(stop)
+        steps.begin("Ready", 1.0)
+        return engine
+
+    @staticmethod
+    def devices() -> tuple[Device, ...]:
+        """Where a model can run on this machine, the fastest first."""
+        found: list[Device] = []
+        for index in range(torch.cuda.device_count()):
+            facts = torch.cuda.get_device_properties(index)
+            found.append(Device(f"cuda:{index}", facts.name, facts.total_memory))
+        memory = psutil.virtual_memory().total
+        if torch.backends.mps.is_available():
+            found.append(Device("mps", "Apple GPU", memory))
+        cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+        return (*found, Device("cpu", f"CPU, {cores} cores", memory))
+
+    def drafter_choices(self) -> tuple[DrafterChoice, ...]:
+        """Every family, the unfit ones with their reason."""
+        return tuple(
+            DrafterChoice(family.name, family.label, family.reason(self), family.needs_file)
+            for family in FAMILIES
+        )
+
+    def drafter(self, spec: str) -> Drafter:
+        """The drafter that `FAMILY`, `FAMILY:PATH` or `FAMILY@LAYER` names.
+
+        Raises:
+            EngineError: no such family, or it does not fit this target; the sentence says why.
+        """
+        name, choice = _parsed(spec)
+        family = next((family for family in FAMILIES if family.name == name), None)
+        if family is None:
+            known = ", ".join(family.name for family in FAMILIES)
+            raise DrafterMismatch(f'There is no drafter "{name}". Choose one of: {known}.')
+        reason = family.reason(self)
+        if reason is not None:
+            raise DrafterMismatch(f"{family.label.rstrip('…')} can't be used here: {reason}.")
+        return family.build(self, choice)
+
+    def draft_lm(self, path: str) -> CausalLM:
+        """Another model for drafting, loaded once, if its vocabulary fits."""
+        source = find_model(path)
+        key = str(source.path)
+        if key not in self._draft_lms:
+            tokenizer = load_tokenizer(source)
+            self._check_vocabulary(source.name, tokenizer.get_vocab())
+            model = load_model(source, device=self.device, dtype=self._dtype)
+            self._draft_lms[key] = TransformersLM(model, vocabulary=len(tokenizer))
+        return self._draft_lms[key]
+
+    def new_session(self, system_prompt: str = "", drafter: str = "off") -> Session:
+        """An empty conversation."""
+        return Session(
+            self.lm,
+            self._format,
+            Drafting(self.drafter(drafter)),
+            name=self.name,
+            baseline=self.baseline,
+            system_prompt=system_prompt,
+        )
+
+    def calibrate(self, stop: threading.Event, *, most_tokens: int = 16) -> None:
+        """Time a few plain rounds, so that there is a baseline before the first reply."""
+        prompt = self._format.encode([Message("user", "Hello")])
+        params = ReplyParams(max_new_tokens=most_tokens)
+        ending = ReplyText(
+            self._format.decode,
+            end_ids=frozenset(),
+            stop_texts=(),
+            max_new_tokens=most_tokens,
+            context_room=max(1, self.context_length - len(prompt)),
+        )
+        steps = speculate(
+            self.lm,
+            self.lm.new_memo(),
+            prompt,
+            Drafting(self.drafter("off")),
+            params=params.sampling,
+            ending=ending,
+            stop=stop,
+        )
+        seconds: list[float] = []
+        for step in steps:
+            if isinstance(step, Committed):
+                seconds.append(step.seconds)
+            if len(seconds) >= _FEWEST_ROUNDS and sum(seconds) > _CALIBRATION_SECONDS:
+                break
+        if seconds:
+            self.baseline.calibrate(median(seconds))
+
+    def _check_vocabulary(self, name: str, theirs: dict[str, int]) -> None:
+        """Ids must mean the same in both, as far as both have them; padding does not matter.
+
+        Raises:
+            DrafterMismatch: they don't; with the first difference.
+        """
+        ours = {index: piece for piece, index in self._vocabulary.items()}
+        for piece, index in theirs.items():
+            if index in ours and ours[index] != piece:
+                raise DrafterMismatch(
+                    f"{name} has another vocabulary than {self.name} (token {index} is "
+                    f"“{piece}” there and “{ours[index]}” here), so it can't draft for it. "
+                    "Choose a model of the same family."
+                )
+
+
+_FEWEST_ROUNDS = 3
+_CALIBRATION_SECONDS = 2.0
+
+
+class _Steps:
+    """Tells progress, and leaves at the next step once asked to stop."""
+
+    def __init__(self, progress: Progress, stop: threading.Event) -> None:
+        self._progress = progress
+        self._stop = stop
+
+    def begin(self, text: str, share: float) -> None:
+        if self._stop.is_set():
+            raise LoadCancelled("Loading was cancelled.")
+        self._progress(text, share)
+
+
+def _parsed(spec: str) -> tuple[str, str | None]:
+    """`FAMILY:PATH` or `FAMILY@LAYER` in two; a path may hold either sign."""
+    for sign in ":@":
+        name, found, choice = spec.partition(sign)
+        if found and name in {family.name for family in FAMILIES}:
+            return name, choice
+    return spec, None
+
+
+def _chosen_device(device: str) -> str:
+    if device == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    known = ["cuda", *(found.id for found in Engine.devices())]
+    if device not in known or (device == "cuda" and not torch.cuda.is_available()):
+        usable = ", ".join(found.id for found in Engine.devices())
+        raise EngineError(f'There is no device "{device}" here. Choose one of: auto, {usable}.')
+    return device
+
+
+def _chosen_dtype(dtype: str, device: str) -> torch.dtype:
+    if dtype == "auto":
+        fast = device != "cpu" or _cpu_multiplies_bfloat16()
+        return torch.bfloat16 if fast else torch.float32
+    known = {
+        str(kind).removeprefix("torch."): kind
+        for kind in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+    }
+    if dtype not in known:
+        raise EngineError(f'There is no dtype "{dtype}". Choose one of: auto, {", ".join(known)}.')
+    return known[dtype]
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    """Whether bfloat16 products run on instructions of their own; emulated ones are slow."""
+    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(check()) if check is not None else False

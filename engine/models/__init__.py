@@ -1,0 +1,1 @@
+"""How a model is found, loaded and run."""

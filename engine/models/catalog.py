@@ -1,0 +1,99 @@
+"""Where models are found, and what can be said of a file or folder before it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import ModelError
+from engine.models import default_model
+
+DEFAULT = "default"
+_PICKLES = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
+_GGUF_MAGIC = b"GGUF"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model on disk. name: for people; spec: "default" or an absolute path."""
+
+    name: str
+    spec: str
+    path: Path
+
+    @property
+    def is_gguf(self) -> bool:
+        """One GGUF file, or else a folder of safetensors."""
+        return self.path.is_file()
+
+    @property
+    def folder(self) -> Path:
+        """The folder that transformers is pointed at."""
+        return self.path.parent if self.is_gguf else self.path
+
+
+def find_model(target: str | Path) -> ModelSource:
+    """The model behind "default", a GGUF file, or a folder of safetensors.
+
+    Raises:
+        ModelError: it is none of these; the sentence says what is missing.
+    """
+    if target == DEFAULT:
+        return ModelSource(default_model.NAME, DEFAULT, _installed_default())
+    path = Path(target).expanduser().absolute()
+    if not path.exists():
+        raise ModelError(f"There is no file or folder at {path}.")
+    if path.is_dir():
+        _check_folder(path)
+    else:
+        _check_file(path)
+    return ModelSource(path.stem if path.is_file() else path.name, str(path), path)
+
+
+def _installed_default() -> Path:
+    path = default_model.default_model_path()
+    if not path.is_file():
+        raise ModelError(
+            "The default model is not installed yet. Run `make run`, or "
+            "`python -m engine.models.default_model`, once; or open a model of your own."
+        )
+    return path
+
+
+def _check_file(path: Path) -> None:
+    if path.suffix.lower() in _PICKLES:
+        raise ModelError(
+            f"{path.name} is a pickle, which can run code when opened. "
+            "Draftlight reads safetensors folders and GGUF files."
+        )
+    if path.suffix.lower() == ".safetensors":
+        raise ModelError(
+            f"{path.name} holds weights alone. "
+            "Open the folder that also has config.json and the tokenizer."
+        )
+    with path.open("rb") as file:
+        if file.read(4) != _GGUF_MAGIC:
+            raise ModelError(
+                f"{path.name} is not a model file. Open a GGUF file or a safetensors folder."
+            )
+
+
+def _check_folder(path: Path) -> None:
+    if not (path / "config.json").is_file():
+        raise ModelError(
+            f"The folder {path.name} has no config.json, so it is no model. "
+            "Open the folder that holds config.json, or a GGUF file."
+        )
+    if not any(path.glob("*.safetensors")):
+        pickled = any(file.suffix in _PICKLES for file in path.iterdir())
+        raise ModelError(
+            f"The folder {path.name} has no .safetensors file"
+            + (", only pickled weights, which can run code when opened." if pickled else ".")
+            + " Choose a model saved as safetensors, or a GGUF file."
+        )
+    if not any((path / name).is_file() for name in _TOKENIZER_FILES):
+        raise ModelError(
+            f"The folder {path.name} has no tokenizer (tokenizer.json or tokenizer.model). "
+            "Copy the model's tokenizer files into it."
+        )

@@ -1,0 +1,212 @@
+"""Conversations as token ids: templates, repaired histories, control tokens typed as text."""
+
+# transformers' and torch's own annotations leave these unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, cast
+
+from jinja2 import TemplateError
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from engine.errors import EngineError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.models.catalog import ModelSource
+
+Role = Literal["system", "user", "assistant"]
+
+NO_TEMPLATE = "This model has no chat template: it continues your text as plain completion."
+FOLDED_SYSTEM = "This model knows no system role: the system prompt goes before your first message."
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. ids: a reply's own tokens, end of turn left out, where they spell it exactly."""
+
+    role: Role
+    content: str
+    ids: tuple[int, ...] | None = None
+
+
+def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
+    """The tokenizer beside a model.
+
+    Raises:
+        ModelError: there is none that can be read.
+    """
+    gguf = {"gguf_file": source.path.name} if source.is_gguf else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(source.folder), **gguf, local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:  # transformers and gguf raise of every kind on damaged files
+        raise ModelError(
+            f"The tokenizer of {source.path.name} could not be read; the file may be damaged or "
+            f"incomplete ({type(error).__name__})."
+        ) from error
+    return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+class ChatFormat:
+    """How one model's conversations are spelled in its tokens.
+
+    Replies go in by their own ids, so that a later turn continues exactly what the model wrote;
+    what users type goes in as ordinary text, even where it spells a control token.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        added = {token.content for token in tokenizer.added_tokens_decoder.values()}
+        spellings = sorted(filter(None, added), key=len, reverse=True)
+        self._control = re.compile("(" + ("|".join(map(re.escape, spellings)) or r"(?!)") + ")")
+        self._added_ids = frozenset(tokenizer.added_tokens_decoder)
+        self.has_template = bool(tokenizer.chat_template)
+        self._folds_system = self.has_template and not self._knows_system()
+        self.notes = (
+            *([] if self.has_template else [NO_TEMPLATE]),
+            *([FOLDED_SYSTEM] if self._folds_system else []),
+        )
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """The ids of a conversation, up to where the next reply begins.
+
+        Raises:
+            EngineError: the model's template cannot spell it.
+        """
+        turns = _repaired(messages)
+        if not self.has_template:
+            return self._encode_plainly(turns)
+        if self._folds_system:
+            turns = _without_system(turns)
+        guard, mark = _unused_characters("".join(turn.content for turn in turns))
+        guarded = [replace(turn, content=self._guarded(turn.content, guard)) for turn in turns]
+        own = [turn for turn in guarded if turn.role == "assistant" and turn.ids is not None]
+        whole = self._render(guarded)
+        marked = self._render(
+            [replace(turn, content=mark) if turn in own else turn for turn in guarded]
+        )
+        pieces = marked.split(mark)
+        # A template that rewrites replies (reasoning left out, say) has the last word.
+        if len(pieces) != len(own) + 1 or _joined(pieces, [turn.content for turn in own]) != whole:
+            return self._encode_rendered(whole, guard)
+        ids = self._encode_rendered(pieces[0], guard)
+        for turn, piece in zip(own, pieces[1:], strict=True):
+            ids += [*(turn.ids or ()), *self._encode_rendered(piece, guard)]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, control tokens left out."""
+        return cast(
+            "str",
+            self._tokenizer.decode(
+                list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ),
+        )
+
+    def _encode_plainly(self, turns: Sequence[Message]) -> list[int]:
+        """Without a template: everything in a row, after the token that begins a text, if any."""
+        begin = self._tokenizer.bos_token_id
+        ids = [begin] if begin is not None and begin in self._tokenizer.encode("") else []
+        for turn in turns:
+            content = turn.content + ("\n\n" if turn.role == "system" else "")
+            ids += turn.ids if turn.ids is not None else self._encode_typed(content)
+        return cast("list[int]", ids)
+
+    def _encode_rendered(self, text: str, guard: str) -> list[int]:
+        """Rendered text to ids; what stands guarded between control tokens was typed."""
+        if guard not in text:
+            return self._encode_text(text)
+        ids: list[int] = []
+        for stretch in filter(None, self._control.split(text)):
+            if guard in stretch:
+                ids += self._encode_typed(stretch.replace(guard, ""))
+            else:
+                ids += self._encode_text(stretch)
+        return ids
+
+    def _encode_typed(self, text: str) -> list[int]:
+        """Ordinary text to ids, none of them a control token."""
+        ids = self._encode_text(text, split_special_tokens=True)
+        found = self._control.search(text)
+        if found is None or self._added_ids.isdisjoint(ids):
+            return ids
+        # Some tokenizers split only part of their added tokens: break the spelling ourselves.
+        middle = found.start() + 1
+        return self._encode_text(text[:middle]) + self._encode_typed(text[middle:])
+
+    def _encode_text(self, text: str, *, split_special_tokens: bool = False) -> list[int]:
+        return self._tokenizer.encode(
+            text, add_special_tokens=False, split_special_tokens=split_special_tokens
+        )
+
+    def _guarded(self, content: str, guard: str) -> str:
+        """Content with a guard inside everything that spells a control token."""
+        return self._control.sub(lambda found: found[0][0] + guard + found[0][1:], content)
+
+    def _render(self, turns: Sequence[Message]) -> str:
+        try:
+            text = self._tokenizer.apply_chat_template(
+                [{"role": turn.role, "content": turn.content} for turn in turns],
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+        except (TemplateError, TypeError, ValueError, KeyError) as error:
+            raise EngineError(
+                f"This model's chat template cannot spell the conversation ({error}). "
+                "Start a new chat."
+            ) from error
+        return cast("str", text)
+
+    def _knows_system(self) -> bool:
+        """Whether a system turn gets through the template: some refuse it, some leave it out."""
+        try:
+            text = self._render([Message("system", "\ue000"), Message("user", "\ue001")])
+        except EngineError:
+            return False
+        return "\ue000" in text
+
+
+def _repaired(messages: Sequence[Message]) -> list[Message]:
+    """A history that templates accept: no two turns of one role in a row, and no reply first."""
+    turns: list[Message] = []
+    for _, group in groupby(messages, key=lambda message: message.role):
+        same = list(group)
+        turns.append(
+            same[0]
+            if len(same) == 1
+            else Message(same[0].role, "\n\n".join(turn.content for turn in same))
+        )
+    first = 1 if turns and turns[0].role == "system" else 0
+    if first < len(turns) and turns[first].role == "assistant":
+        turns.insert(first, Message("user", ""))
+    return turns
+
+
+def _without_system(turns: list[Message]) -> list[Message]:
+    if not turns or turns[0].role != "system":
+        return turns
+    system, *rest = turns
+    if not rest:
+        return [Message("user", system.content)]
+    return [replace(rest[0], content=f"{system.content}\n\n{rest[0].content}"), *rest[1:]]
+
+
+def _unused_characters(text: str) -> tuple[str, str]:
+    """Two private-use characters that do not occur in `text`."""
+    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
+    return next(free), next(free)
+
+
+def _joined(pieces: Sequence[str], between: Sequence[str]) -> str:
+    parts = [pieces[0]]
+    for content, piece in zip(between, pieces[1:], strict=True):
+        parts += [content, piece]
+    return "".join(parts)
