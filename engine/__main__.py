@@ -1,0 +1,205 @@
+"""The console: `python -m engine chat` streams a reply, `python -m engine bench` measures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import __version__
+from engine.console import ReplyPrinter, numbers
+from engine.errors import EngineError
+from engine.events import Finished
+from engine.params import ReplyParams, Rule, SamplingParams
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.engine import Engine
+    from engine.session import Session
+
+_SHIPPED_PROMPTS = Path(__file__).parent.parent / "resources" / "prompts" / "shipped.jsonl"
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")  # Windows consoles may not be UTF-8
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except (EngineError, ValueError) as error:
+        print(f"draftlight: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _chat(options: argparse.Namespace) -> None:
+    params = _reply_params(options)
+    engine = _load(options)
+    for note in engine.notes:
+        print(note, file=sys.stderr)
+    session = engine.new_session(options.system, options.drafter)
+    session.drafting.draft_length = options.draft_length
+    session.drafting.tree_nodes = options.tree_nodes
+    prompt = options.prompt
+    if prompt is None and not sys.stdin.isatty():
+        prompt = sys.stdin.read()
+    if prompt is not None:
+        _answer(session, prompt, params)
+        return
+    print("Type a message; an empty line or Ctrl+D ends the chat.", file=sys.stderr)
+    while prompt := _typed():
+        try:
+            _answer(session, prompt, params)
+        except EngineError as error:
+            print(f"draftlight: {error}", file=sys.stderr)
+
+
+def _answer(session: Session, prompt: str, params: ReplyParams) -> None:
+    """Stream one reply; Ctrl+C stops it and keeps what is there."""
+    stop, printer = threading.Event(), ReplyPrinter(sys.stdout)
+    events = session.reply(prompt, params, stop)
+    while True:
+        try:
+            event = next(events, None)
+            if event is None:
+                return
+            printer.show(event)
+            if isinstance(event, Finished):
+                print(numbers(event))
+        except KeyboardInterrupt:
+            if stop.is_set():
+                raise
+            stop.set()
+            return
+
+
+def _typed() -> str:
+    try:
+        return input("> ")
+    except EOFError:
+        return ""
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from engine import benchmark
+
+    params = _reply_params(options)
+    if options.repeats < 1:
+        raise EngineError("--repeats must be at least 1.")
+    prompts, sha256 = benchmark.read_prompts(options.prompts)
+    engine = _load(options)
+    plan = benchmark.Plan(
+        prompts=prompts,
+        drafters=[spec for spec in options.drafters.split(",") if spec],
+        params=params,
+        draft_length=options.draft_length,
+        tree_nodes=options.tree_nodes,
+        repeats=options.repeats,
+    )
+    with tqdm(total=0, unit="run", disable=False, file=sys.stderr) as bar:
+
+        def told(what: str, done: int, total: int) -> None:
+            bar.total = total or None
+            bar.set_description(what, refresh=False)
+            bar.update(done - bar.n)
+            bar.refresh()
+
+        runs = benchmark.run(engine, plan, told)
+    print("\n".join(benchmark.summary(runs)))
+    if options.json is not None:
+        text = json.dumps(benchmark.report(engine, runs, sha256), ensure_ascii=False, indent=1)
+        options.json.write_text(text + "\n", encoding="utf-8")
+
+
+def _load(options: argparse.Namespace) -> Engine:
+    from engine.engine import Engine
+
+    def progress(text: str, share: float | None) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{text} …" if share != 1.0 else "\r\x1b[K", end="", file=sys.stderr)
+
+    return Engine.load(
+        options.target,
+        device=options.device,
+        dtype=options.dtype,
+        threads=options.threads,
+        progress=progress,
+    )
+
+
+def _reply_params(options: argparse.Namespace) -> ReplyParams:
+    sampling = SamplingParams(
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        min_p=options.min_p,
+        repetition_penalty=options.repetition_penalty,
+        seed=options.seed,
+        rule=Rule(options.rule),
+    )
+    return ReplyParams(sampling, options.max_new_tokens, tuple(options.stop))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"Draftlight {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="chat|bench")
+    shared = _shared_options()
+
+    chat = commands.add_parser("chat", parents=[shared], help="talk to a model in the terminal")
+    chat.add_argument("prompt", nargs="?", help="one message; without it, a conversation")
+    chat.add_argument(
+        "--drafter", default="ngram", help="off, ngram, layer-skip@20, draft-model:PATH …"
+    )
+    chat.add_argument("--system", default="", metavar="TEXT", help="a system prompt")
+    chat.set_defaults(run=_chat, max_new_tokens=512)
+
+    bench = commands.add_parser("bench", parents=[shared], help="run prompts with several drafters")
+    bench.add_argument("--drafters", default="ngram", metavar="D,D,…", help="besides off")
+    bench.add_argument("--prompts", type=Path, default=_SHIPPED_PROMPTS, metavar="FILE.jsonl")
+    bench.add_argument("--repeats", type=int, default=1, metavar="N")
+    bench.add_argument("--json", type=Path, metavar="OUT", help="write every run to a file")
+    bench.set_defaults(run=_bench, max_new_tokens=128)
+    return parser
+
+
+def _shared_options() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--target", default="default", metavar="default|PATH")
+    shared.add_argument("--device", default="auto", help="auto, cpu, cuda:0, mps")
+    shared.add_argument("--dtype", default="auto", help="auto, bfloat16, float16, float32, float64")
+    shared.add_argument("--threads", type=_positive, metavar="N")
+    shared.add_argument("--draft-length", type=_positive, default=4, metavar="N")
+    shared.add_argument("--tree-nodes", type=int, default=0, metavar="N")
+    shared.add_argument("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
+    shared.add_argument("--temperature", type=float, default=0.0, metavar="T")
+    shared.add_argument("--top-k", type=int, default=0, metavar="N")
+    shared.add_argument("--top-p", type=float, default=1.0, metavar="P")
+    shared.add_argument("--min-p", type=float, default=0.0, metavar="P")
+    shared.add_argument("--repetition-penalty", type=float, default=1.0, metavar="R")
+    shared.add_argument("--seed", type=int, default=0, metavar="N")
+    shared.add_argument("--max-new-tokens", type=int, metavar="N")
+    shared.add_argument("--stop", action="append", default=[], metavar="TEXT")
+    return shared
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""A reply in a terminal: text coloured by origin as it arrives, and its numbers in one line."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TextIO
+
+from engine.events import Event, Finished, Origin, Round
+
+if TYPE_CHECKING:
+    from engine.stats import ReplyStats
+
+# Colour and underline together, so that the three differ without colour too.
+_STYLES = {
+    Origin.DRAFT_ACCEPTED: "\x1b[32;4:1m",
+    Origin.RESAMPLED: "\x1b[33;4:5m",
+    Origin.TARGET_ONLY: "\x1b[34;4:4m",
+}
+_PLAIN = "\x1b[0m"
+
+
+class ReplyPrinter:
+    """Writes a reply's events to a terminal, in colour where it is one that wants it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._coloured = stream.isatty() and "NO_COLOR" not in os.environ
+
+    def show(self, event: Event) -> None:
+        """Print what the event adds."""
+        match event:
+            case Round():
+                for token in event.tokens:
+                    self._write(token.text, _STYLES[token.origin])
+            case Finished():
+                self._write(event.text + "\n", "")
+            case _:
+                pass
+        self._stream.flush()
+
+    def _write(self, text: str, style: str) -> None:
+        text = harmless(text)
+        if self._coloured and style and text:
+            # A style must not run over a line's end, or some terminals paint the whole line.
+            lines = text.split("\n")
+            text = "\n".join(f"{style}{line}{_PLAIN}" if line else "" for line in lines)
+        self._stream.write(text)
+
+
+def harmless(text: str) -> str:
+    """Text without control characters but line breaks and tabs: no model steers a terminal."""
+    return "".join(c if c in "\n\t" or c.isprintable() else _picture(c) for c in text)
+
+
+def numbers(finished: Finished) -> str:
+    """A reply's numbers in one line; what is not known is left out."""
+    stats = finished.stats
+    parts = [f"{stats.tokens} tokens", f"{stats.tokens_per_second:.1f} tokens/s", *_gains(stats)]
+    parts.append(f"first token {stats.first_token_seconds:.2f} s")
+    parts += [str(finished.reason), f"seed {stats.params.sampling.seed}"]
+    return " · ".join(parts)
+
+
+def _gains(stats: ReplyStats) -> list[str]:
+    gains: list[str] = []
+    if stats.speedup is not None and stats.baseline is not None:
+        gains.append(f"{stats.speedup:.2f} × plain ({stats.baseline.source})")
+    gains.append(f"{stats.mean_accepted_length:.2f} tokens per pass")
+    if stats.acceptance_rate is not None:
+        gains.append(f"{stats.acceptance_rate:.0%} accepted")
+    return gains
+
+
+def _picture(character: str) -> str:
+    """Unicode's own picture of a control character; other invisible ones pass as they are."""
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\ufffd" if code == 0x7F or 0x80 <= code < 0xA0 else character
