@@ -1,0 +1,216 @@
+"""Loading targets and drafters: what fits, what does not, and why, in words."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import pytest
+import torch
+
+from engine.engine import Engine
+from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError, OutOfMemory
+from engine.models import transformers_lm
+from engine.models.catalog import find_model
+from engine.models.transformers_lm import TransformersLM
+from engine.params import ReplyParams
+from tests.engine import models_for_tests as tiny
+
+
+@pytest.fixture(scope="module")
+def engine(llama_folder):
+    return Engine.load(llama_folder, device="cpu", dtype="float64")
+
+
+def load(path, **options):
+    return Engine.load(path, device="cpu", dtype="float64", **options)
+
+
+def reply_text(engine, drafter, prompt="the cat"):
+    session = engine.new_session(drafter=drafter)
+    for _ in session.reply(prompt, ReplyParams(max_new_tokens=8), threading.Event()):
+        pass
+    return session.messages[-1].content
+
+
+def test_a_loaded_engine_knows_itself_and_has_a_measured_baseline(engine, llama_folder):
+    assert engine.name == llama_folder.name
+    assert (engine.device, engine.dtype) == ("cpu", "float64")
+    assert engine.context_length == 512
+    assert not engine.bit_exact
+    assert engine.baseline.reading(0).source == "calibration"
+
+
+def test_progress_is_told_and_loading_can_be_cancelled_between_steps(llama_folder):
+    told, stop = [], threading.Event()
+
+    def progress(text, share):
+        told.append(text)
+        if text == "Reading the weights":
+            stop.set()
+
+    with pytest.raises(LoadCancelled):
+        load(llama_folder, progress=progress, stop=stop)
+
+    assert told == ["Finding the model", "Reading the tokenizer", "Reading the weights"]
+
+
+def test_a_path_with_spaces_and_letters_of_all_kinds_loads(llama_folder, tmp_path):
+    folder = tmp_path / "Modèle Größe 模型 \u3000 \u0430"
+    shutil.copytree(llama_folder, folder)
+
+    assert load(folder).name == folder.name
+
+
+def test_damaged_weights_are_a_sentence(llama_folder, tmp_path):
+    folder = tmp_path / "damaged"
+    shutil.copytree(llama_folder, folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+
+    with pytest.raises(ModelError, match="could not be read as a model; it may be damaged"):
+        load(folder)
+
+
+def test_a_truncated_gguf_is_a_sentence(tmp_path):
+    path = tmp_path / "short.gguf"
+    path.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + (5).to_bytes(8, "little") + b"\0" * 9)
+
+    with pytest.raises(ModelError, match=r"tokenizer of short\.gguf could not be read"):
+        load(path)
+
+
+def test_an_unknown_device_or_dtype_names_the_known_ones(llama_folder):
+    with pytest.raises(EngineError, match=r'no device "tpu".*cpu'):
+        Engine.load(llama_folder, device="tpu")
+    with pytest.raises(EngineError, match=r'no dtype "int3".*bfloat16'):
+        Engine.load(llama_folder, dtype="int3")
+
+
+def test_a_model_without_a_template_says_so_and_completes(plain_folder):
+    engine = load(plain_folder)
+
+    assert "no chat template" in engine.notes[0]
+    assert reply_text(engine, "ngram") == reply_text(engine, "off")
+
+
+def test_every_family_is_listed_and_only_the_draft_model_needs_a_file(engine):
+    choices = {choice.spec: choice for choice in engine.drafter_choices()}
+
+    assert list(choices) == ["off", "ngram", "draft-model", "layer-skip"]
+    assert all(choice.reason is None for choice in choices.values())
+    assert [spec for spec, choice in choices.items() if choice.needs_file] == ["draft-model"]
+
+
+def test_a_draft_model_with_padded_vocabulary_fits_and_changes_nothing(
+    engine, draft_folder, padded_draft_folder
+):
+    plain = reply_text(engine, "off")
+
+    assert reply_text(engine, f"draft-model:{draft_folder}") == plain
+    assert reply_text(engine, f"draft-model:{padded_draft_folder}") == plain
+
+
+def test_a_draft_model_is_loaded_once(engine, draft_folder):
+    assert engine.draft_lm(str(draft_folder)) is engine.draft_lm(str(draft_folder))
+
+
+def test_a_draft_model_of_another_vocabulary_is_refused_with_the_difference(engine, tmp_path):
+    words = tiny.tokenizer()
+    folder = tiny.write(tmp_path / "other", tiny.llama(5), words)
+    spelled = (folder / "tokenizer.json").read_text(encoding="utf-8")
+    swapped = spelled.replace('"a":', '"§":').replace('"b":', '"a":').replace('"§":', '"b":')
+    (folder / "tokenizer.json").write_text(swapped, encoding="utf-8")
+
+    with pytest.raises(DrafterMismatch, match="other has another vocabulary than llama"):
+        engine.drafter(f"draft-model:{folder}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("nonsense", 'no drafter "nonsense"'),
+        ("ngram:5", "takes no choice"),
+        ("off@3", "takes no choice"),
+        ("layer-skip@many", "takes the number of layers"),
+        ("layer-skip@3", "between 1 and 2"),
+        ("layer-skip@0", "between 1 and 2"),
+        ("draft-model", "Choose a draft model"),
+        ("draft-model:/no/such", "no file or folder"),
+    ],
+)
+def test_a_drafter_that_makes_no_sense_is_a_sentence(engine, spec, sentence):
+    with pytest.raises(EngineError, match=sentence):
+        engine.drafter(spec)
+
+
+def test_a_single_layer_cannot_skip_any(draft_folder):
+    engine = load(draft_folder)
+
+    [row] = [row for row in engine.drafter_choices() if row.spec == "layer-skip"]
+    assert row.reason == "this model has a single layer"
+    with pytest.raises(DrafterMismatch, match="single layer"):
+        engine.drafter("layer-skip")
+
+
+def test_no_memory_left_is_a_sentence_and_the_engine_lives(engine, monkeypatch):
+    session = engine.new_session()
+    forward = engine.lm._model.forward
+
+    def no_memory(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB")
+
+    monkeypatch.setattr(engine.lm._model, "forward", no_memory)
+    with pytest.raises(OutOfMemory, match=r"No memory is left on cpu\. Choose a smaller model"):
+        list(session.reply("the cat", ReplyParams(max_new_tokens=8), threading.Event()))
+    monkeypatch.setattr(engine.lm._model, "forward", forward)
+
+    assert session.messages == []
+    assert reply_text(engine, "off")
+
+
+def test_no_memory_left_while_loading_is_a_sentence(llama_folder, monkeypatch):
+    def no_memory(*args, **kwargs):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to")
+
+    monkeypatch.setattr(
+        transformers_lm.AutoModelForCausalLM, "from_pretrained", no_memory, raising=True
+    )
+
+    with pytest.raises(OutOfMemory):
+        transformers_lm.load_model(find_model(llama_folder), device="cpu", dtype=torch.float32)
+
+
+def test_layer_skip_runs_the_targets_own_weights(engine):
+    cut = engine.lm.first_layers(2)
+
+    ids = list(range(20))
+    whole = engine.lm._model.base_model
+    states = whole(torch.tensor([ids]), output_hidden_states=True).hidden_states[2][0, -1:]
+    expected = engine.lm.head(whole.norm(states))
+    torch.testing.assert_close(cut.score(cut.new_memo(), ids).logits, expected)
+    assert engine.lm.score(engine.lm.new_memo(), ids).logits.shape == (1, engine.lm.vocabulary)
+
+
+def test_taps_are_the_states_that_enter_layers_and_the_normed_last_one(engine):
+    ids = list(range(20))
+
+    scores = engine.lm.score(engine.lm.new_memo(), ids, taps=(0, 2, -1))
+
+    everything = engine.lm._model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    for tap in (0, 2, -1):
+        torch.testing.assert_close(scores.hidden[tap], everything[tap][0, -1:])
+    torch.testing.assert_close(engine.lm.embed(torch.tensor(ids[-1:])), scores.hidden[0])
+    torch.testing.assert_close(engine.lm.head(scores.hidden[-1]), scores.logits)
+
+
+def test_eager_attention_gets_a_mask_that_it_can_add():
+    model = tiny.llama(1)
+    ids = list(range(20))
+    expected = TransformersLM(model).score(TransformersLM(model).new_memo(), ids).logits
+    model.set_attn_implementation("eager")
+    lm = TransformersLM(model)
+
+    # Eager attention takes its softmax in float32.
+    logits = lm.score(lm.new_memo(), ids).logits
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
