@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-import psutil
 import torch
 
+from engine.devices import Device, chosen_device, chosen_dtype, devices
 from engine.drafters import FAMILIES
-from engine.errors import DrafterMismatch, EngineError, LoadCancelled
+from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError
 from engine.models.catalog import DEFAULT, ModelSource, find_model
 from engine.models.transformers_lm import TransformersLM, load_model
 from engine.params import ReplyParams
@@ -34,15 +33,6 @@ if TYPE_CHECKING:
     from engine.models.causal_lm import CausalLM
 
 Progress = Callable[[str, float | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Somewhere a model can run. id: as torch spells it."""
-
-    id: str
-    label: str
-    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +104,12 @@ class Engine:
         steps = _Steps(progress, stop)
         steps.begin("Finding the model", 0.0)
         source = find_model(target)
-        chosen_device = _chosen_device(device)
-        chosen_dtype = _chosen_dtype(dtype, chosen_device)
+        place = chosen_device(device)
+        kind = chosen_dtype(dtype, place)
         steps.begin("Reading the tokenizer", 0.05)
         tokenizer = load_tokenizer(source)
         steps.begin("Reading the weights", 0.25)
-        model = load_model(source, device=chosen_device, dtype=chosen_dtype)
+        model = load_model(source, device=place, dtype=kind)
         end = cast("int | None", tokenizer.eos_token_id)
         lm = TransformersLM(
             model,
@@ -130,27 +120,19 @@ class Engine:
             source,
             lm,
             ChatFormat(tokenizer),
-            device=chosen_device,
-            dtype=chosen_dtype,
+            device=place,
+            dtype=kind,
             vocabulary=tokenizer.get_vocab(),
         )
         steps.begin("Measuring plain decoding", 0.9)
-        engine.calibrate(stop)
+        engine.try_out(stop)
         steps.begin("Ready", 1.0)
         return engine
 
     @staticmethod
     def devices() -> tuple[Device, ...]:
         """Where a model can run on this machine, the fastest first."""
-        found: list[Device] = []
-        for index in range(torch.cuda.device_count()):
-            facts = torch.cuda.get_device_properties(index)
-            found.append(Device(f"cuda:{index}", facts.name, facts.total_memory))
-        memory = psutil.virtual_memory().total
-        if torch.backends.mps.is_available():
-            found.append(Device("mps", "Apple GPU", memory))
-        cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-        return (*found, Device("cpu", f"CPU, {cores} cores", memory))
+        return devices()
 
     def drafter_choices(self) -> tuple[DrafterChoice, ...]:
         """Every family, the unfit ones with their reason."""
@@ -196,6 +178,22 @@ class Engine:
             baseline=self.baseline,
             system_prompt=system_prompt,
         )
+
+    def try_out(self, stop: threading.Event) -> None:
+        """See that the target runs, and measure how fast it decodes plainly.
+
+        Raises:
+            ModelError: it loads but does not run. OutOfMemory: it does not fit.
+        """
+        try:
+            self.calibrate(stop)
+        except EngineError:
+            raise
+        except Exception as error:  # whatever a model of a kind nobody has tried may raise
+            raise ModelError(
+                f"{self.name} loads, but transformers can't run it the way Draftlight needs "
+                f"({type(error).__name__}). Choose another model."
+            ) from error
 
     def calibrate(self, stop: threading.Event, *, most_tokens: int = 16) -> None:
         """Time a few plain rounds, so that there is a baseline before the first reply."""
@@ -266,34 +264,3 @@ def _parsed(spec: str) -> tuple[str, str | None]:
         if found and name in {family.name for family in FAMILIES}:
             return name, choice
     return spec, None
-
-
-def _chosen_device(device: str) -> str:
-    if device == "auto":
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-    known = ["cuda", *(found.id for found in Engine.devices())]
-    if device not in known or (device == "cuda" and not torch.cuda.is_available()):
-        usable = ", ".join(found.id for found in Engine.devices())
-        raise EngineError(f'There is no device "{device}" here. Choose one of: auto, {usable}.')
-    return device
-
-
-def _chosen_dtype(dtype: str, device: str) -> torch.dtype:
-    if dtype == "auto":
-        fast = device != "cpu" or _cpu_multiplies_bfloat16()
-        return torch.bfloat16 if fast else torch.float32
-    known = {
-        str(kind).removeprefix("torch."): kind
-        for kind in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
-    }
-    if dtype not in known:
-        raise EngineError(f'There is no dtype "{dtype}". Choose one of: auto, {", ".join(known)}.')
-    return known[dtype]
-
-
-def _cpu_multiplies_bfloat16() -> bool:
-    """Whether bfloat16 products run on instructions of their own; emulated ones are slow."""
-    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return bool(check()) if check is not None else False

@@ -40,6 +40,11 @@ class KVMemo:
         del self.ids[length:]
         return length
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self.rows.truncate(0)
+        self.ids.clear()
+
     def keep(self, ids: Sequence[int], rows: Sequence[int]) -> None:
         """Commit `ids`, whose rows of the last pass are `rows`, counted from the memo's end."""
         self.rows.gather(len(self.ids), rows)

@@ -8,7 +8,7 @@ import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -84,14 +84,15 @@ class BufferedRows:
 class ForwardOnlyRows:
     """`CacheRows` of a cache that cannot go back: it starts again from nothing."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.cache = cache
+    def __init__(self, new_cache: Callable[[], Cache]) -> None:
+        self.cache = new_cache()
+        self._new_cache = new_cache
         self._length = 0
 
     def truncate(self, length: int) -> int:
         """Keep everything or nothing."""
         if length < self._length:
-            self.cache.reset()
+            self.cache = self._new_cache()
             self._length = 0
         return self._length
 

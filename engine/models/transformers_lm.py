@@ -108,13 +108,17 @@ class TransformersLM:
         """An empty memo for this model."""
         if self.can_rewind:
             return KVMemo(BufferedRows(Cache(layers=[RowBuffer() for _ in self._layer_types])))
-        return KVMemo(ForwardOnlyRows(DynamicCache(config=self._config)))
+        return KVMemo(ForwardOnlyRows(lambda: DynamicCache(config=self._config)))
 
     def read(self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int] = ()) -> Iterator[Chunk]:
         """Bring the memo to hold all of `ids` but the last; between chunks one may stop."""
         start = memo.rewind(ids)
+        if start and start < len(ids) - 1 and not self.can_rewind:
+            # Recurrent layers of transformers go on by one row at a time, or start anew.
+            memo.clear()
+            start = 0
         while start < len(ids) - 1:
-            end = min(len(ids) - 1, (start // CHUNK_ROWS + 1) * CHUNK_ROWS)
+            end = min(len(ids) - 1, self._chunk_end(start))
             chunk = ids[start:end]
             count = len(chunk)
             mask = torch.ones(count, count, dtype=torch.bool).tril()
@@ -133,7 +137,7 @@ class TransformersLM:
     ) -> Scores:
         """Score the last id, its draft and the passengers, reading first what the memo lacks."""
         start = memo.rewind(ids)
-        if len(ids) - 1 - start >= CHUNK_ROWS:
+        if len(ids) - 1 - start >= (CHUNK_ROWS if self.can_rewind else 1):
             for _ in self.read(memo, ids):
                 pass
             start = len(memo.ids)
@@ -179,6 +183,10 @@ class TransformersLM:
     def head(self, states: Tensor) -> Tensor:
         """Final normed states (n, hidden size) to logits (n, vocabulary)."""
         return self._logits(cast("nn.Module", self._model.get_output_embeddings())(states))
+
+    def _chunk_end(self, start: int) -> int:
+        """Where a prompt's chunk ends: on the grid, or never."""
+        return (start // CHUNK_ROWS + 1) * CHUNK_ROWS if self.can_rewind else self.context_length
 
     @torch.inference_mode()
     def _forward(

@@ -7,7 +7,9 @@ import threading
 
 import pytest
 import torch
+from transformers import BloomConfig, BloomForCausalLM, Lfm2Config, Lfm2ForCausalLM
 
+from engine.drafters import FAMILIES
 from engine.engine import Engine
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError, OutOfMemory
 from engine.models import transformers_lm
@@ -15,6 +17,7 @@ from engine.models.catalog import find_model
 from engine.models.transformers_lm import TransformersLM
 from engine.params import ReplyParams
 from tests.engine import models_for_tests as tiny
+from tests.engine.fakes import Bench
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +217,47 @@ def test_eager_attention_gets_a_mask_that_it_can_add():
     # Eager attention takes its softmax in float32.
     logits = lm.score(lm.new_memo(), ids).logits
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
+
+
+def recurrent_lm():
+    config = Lfm2Config(
+        vocab_size=60,
+        hidden_size=32,
+        intermediate_size=48,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_hidden_layers=2,
+        layer_types=["conv", "full_attention"],
+    )
+    return TransformersLM(Lfm2ForCausalLM(config).double().eval())
+
+
+def test_a_model_that_cannot_go_back_reads_again_what_it_must():
+    lm = recurrent_lm()
+    ids = [token % 60 for token in range(7, 7 + 150)]
+    memo = lm.new_memo()
+
+    for length in (140, 141, 145, 20, 150):
+        scores = lm.score(memo, ids[:length])
+        scores.keep()
+
+        fresh = lm.score(lm.new_memo(), ids[:length])
+        torch.testing.assert_close(scores.logits, fresh.logits)
+        assert memo.ids == ids[:length]
+
+
+def test_a_model_that_cannot_go_back_offers_plain_decoding_and_says_why():
+    bench = Bench(recurrent_lm(), recurrent_lm())
+
+    reasons = {family.name: family.reason(bench) for family in FAMILIES}
+
+    assert reasons.pop("off") is None
+    assert set(reasons.values()) == {"this model's memory can't go back"}
+
+
+def test_a_model_that_loads_but_does_not_run_is_a_sentence(tmp_path):
+    config = BloomConfig(vocab_size=tiny.VOCABULARY, hidden_size=32, n_layer=2, n_head=4)
+    folder = tiny.write(tmp_path / "bloom", BloomForCausalLM(config), tiny.tokenizer())
+
+    with pytest.raises(ModelError, match="bloom loads, but transformers can't run it"):
+        load(folder)

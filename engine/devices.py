@@ -1,0 +1,78 @@
+"""Where a model can run on this machine, and in which dtype it does so best."""
+
+# torch's own annotations leave these unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import psutil
+import torch
+
+from engine.errors import EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Somewhere a model can run. id: as torch spells it."""
+
+    id: str
+    label: str
+    memory_bytes: int
+
+
+def devices() -> tuple[Device, ...]:
+    """Where a model can run on this machine, the fastest first."""
+    found: list[Device] = []
+    for index in range(torch.cuda.device_count()):
+        facts = torch.cuda.get_device_properties(index)
+        found.append(Device(f"cuda:{index}", facts.name, facts.total_memory))
+    memory = psutil.virtual_memory().total
+    if torch.backends.mps.is_available():
+        found.append(Device("mps", "Apple GPU", memory))
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    return (*found, Device("cpu", f"CPU, {cores} cores", memory))
+
+
+def chosen_device(device: str) -> str:
+    """The device that "auto" or a name means.
+
+    Raises:
+        EngineError: there is no such device here; with those that are.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    known = ["cuda", *(found.id for found in devices())]
+    if device not in known or (device == "cuda" and not torch.cuda.is_available()):
+        usable = ", ".join(found.id for found in devices())
+        raise EngineError(f'There is no device "{device}" here. Choose one of: auto, {usable}.')
+    return device
+
+
+def chosen_dtype(dtype: str, device: str) -> torch.dtype:
+    """The dtype that "auto" or a name means.
+
+    Raises:
+        EngineError: no such dtype; with those there are.
+    """
+    if dtype == "auto":
+        fast = device != "cpu" or _cpu_multiplies_bfloat16()
+        return torch.bfloat16 if fast else torch.float32
+    known = {
+        str(kind).removeprefix("torch."): kind
+        for kind in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+    }
+    if dtype not in known:
+        raise EngineError(f'There is no dtype "{dtype}". Choose one of: auto, {", ".join(known)}.')
+    return known[dtype]
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    """Whether bfloat16 products run on instructions of their own; emulated ones are slow."""
+    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(check()) if check is not None else False
