@@ -16,6 +16,12 @@ def node(depth, outcome, parent=-1):
     return Node(5, parent, depth, "ngram", p=0.1, q=None, outcome=outcome)
 
 
+def read(baseline, context_tokens):
+    reading = baseline.reading(context_tokens)
+    assert reading is not None
+    return reading
+
+
 def a_round(tokens, nodes, seconds=0.1):
     return Round(0, tuple(tokens), tuple(nodes), "ngram", 1 + len(nodes), 0.0, seconds, 0.0)
 
@@ -51,11 +57,11 @@ def test_the_baseline_is_the_calibration_until_enough_plain_rounds_are_measured(
     assert baseline.reading(100) is None
     baseline.calibrate(0.5)
     now[0] = 3.0
-    calibrated = baseline.reading(100)
+    calibrated = read(baseline, 100)
     for seconds in (0.1, 0.1, 0.1, 9.0, 0.1):
         baseline.observe(seconds, context_tokens=100)
     now[0] = 10.0
-    measured = baseline.reading(120)
+    measured = read(baseline, 120)
 
     assert (calibrated.tokens_per_second, calibrated.source) == (2.0, "calibration")
     assert calibrated.age_seconds == 3.0
@@ -69,5 +75,5 @@ def test_plain_rounds_count_for_their_own_context_length_only():
     for _ in range(5):
         baseline.observe(0.1, context_tokens=4000)
 
-    assert baseline.reading(100).source == "calibration"
-    assert baseline.reading(4000).source == "plain rounds"
+    assert read(baseline, 100).source == "calibration"
+    assert read(baseline, 4000).source == "plain rounds"

@@ -12,8 +12,8 @@ from tests.engine import models_for_tests as tiny
 WORDS = tiny.tokenizer()
 
 
-def decode(ids):
-    return WORDS.decode(list(ids), skip_special_tokens=True)
+def decode(ids) -> str:
+    return WORDS.decode(list(ids), skip_special_tokens=True)  # pyright: ignore[reportReturnType]
 
 
 def encode(text):

@@ -1,0 +1,1 @@
+"""The conversation: its controller, transcript, composer and legend."""

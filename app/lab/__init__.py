@@ -1,0 +1,1 @@
+"""The side panel: drafters, live plots, rule and sampling."""

@@ -1,0 +1,94 @@
+"""The side panel from the top: drafters, what the planner does, live plots, rule and sampling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.lab.drafter_list import DrafterList
+from app.lab.plots import AcceptancePlot, SpeedPlot
+from app.lab.sampling import SamplingSection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.theme import Theme
+    from engine.events import Event
+    from engine.stats import BaselineReading
+
+PANEL_PIXELS = 344
+_EDGE = 16
+_INDENT = 8
+
+
+class LabPanel(QScrollArea):
+    """Its parts stand open to whoever connects them."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.drafters = DrafterList()
+        self.speed = SpeedPlot(theme)
+        self.acceptance = AcceptancePlot(theme)
+        self.sampling = SamplingSection()
+        self._plan = QLabel()
+        self._plan.setProperty("kind", "muted")
+        self._plan.setTextFormat(Qt.TextFormat.PlainText)
+        self._plan.setWordWrap(True)
+        self._plan.setContentsMargins(_INDENT, 0, _INDENT, 0)
+        self._plan.setAccessibleName("Plan")
+        self.setObjectName("panel")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFixedWidth(PANEL_PIXELS)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._assemble()
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """Plot a reply's events."""
+        self.speed.apply(events)
+        self.acceptance.apply(events)
+
+    def set_plan(self, sentence: str) -> None:
+        """Show what the planner does now, and why."""
+        self._plan.setText(sentence)
+
+    def set_baseline(self, reading: BaselineReading | None) -> None:
+        """Show the measured speed without speculation."""
+        self.speed.set_baseline(reading)
+
+    def reset(self) -> None:
+        """Empty the plots."""
+        self.speed.reset()
+        self.acceptance.reset()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take on the colours of a theme."""
+        self.speed.set_theme(theme)
+        self.acceptance.set_theme(theme)
+
+    def _assemble(self) -> None:
+        body = QWidget()
+        body.setObjectName("panelBody")
+        column = QVBoxLayout(body)
+        column.setContentsMargins(_EDGE, _EDGE, _EDGE, _EDGE)
+        column.setSpacing(8)
+        column.addWidget(_heading("Drafter"))
+        column.addWidget(self.drafters)
+        column.addWidget(self._plan)
+        column.addSpacing(4)
+        column.addWidget(self.speed)
+        column.addWidget(self.acceptance)
+        column.addSpacing(8)
+        column.addWidget(_heading("Rule and sampling"))
+        column.addWidget(self.sampling)
+        column.addStretch(1)
+        self.setWidget(body)
+
+
+def _heading(words: str) -> QLabel:
+    label = QLabel(words)
+    label.setProperty("kind", "heading")
+    label.setContentsMargins(_INDENT, 0, _INDENT, 0)
+    return label

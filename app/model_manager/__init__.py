@@ -1,0 +1,1 @@
+"""Choosing a target: the default model, folders, GGUF files, and the device."""

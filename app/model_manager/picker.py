@@ -1,0 +1,132 @@
+"""Where a model is chosen: the menus, and the dialogs for a folder or a GGUF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction, QActionGroup, QCursor
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from app.engine_host import LoadedTarget
+    from engine.engine import Device
+
+_GGUF_FILTER = "GGUF models (*.gguf);;All files (*)"
+_GIB = 2**30
+
+
+class TargetPicker(QMenu):
+    """Offers the default model, recent ones, a folder, a file, and the device to run on."""
+
+    target_chosen = Signal(str)
+    device_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._target = ""
+        self._device = "auto"
+        self._recent: Sequence[str] = ()
+        self._devices: Sequence[Device] = ()
+        self.aboutToShow.connect(self._build)
+
+    def set_choices(self, target: LoadedTarget, device: str, recent: Sequence[str]) -> None:
+        """Mark what is in use, and offer the devices that the engine has found.
+
+        device: as it was asked for, "auto" included. recent: paths.
+        """
+        self._target, self._devices = target.source, target.devices
+        self._device, self._recent = device, recent
+
+    def _build(self) -> None:
+        self.clear()
+        self._add_target("SmolLM2 135M Instruct (comes with Draftlight)", "default")
+        for path in self._recent:
+            self._add_target(Path(path).name, path)
+        self.addSeparator()
+        self.addAction("Open a GGUF file…").triggered.connect(self._open_file)
+        self.addAction("Open a model folder…").triggered.connect(self._open_folder)
+        self.addSeparator()
+        self._add_devices()
+
+    def _add_target(self, words: str, target: str) -> None:
+        action = self.addAction(words.replace("&", "&&"))
+        action.setCheckable(True)
+        action.setChecked(target == self._target)
+        action.setToolTip(target)
+        action.triggered.connect(lambda: self.target_chosen.emit(target))
+
+    def _add_devices(self) -> None:
+        menu = self.addMenu("Run on")
+        group = QActionGroup(menu)
+        choices = [("auto", "Automatic"), *((d.id, _device_words(d)) for d in self._devices)]
+        for device, words in choices:
+            action = QAction(words, menu, checkable=True)
+            action.setChecked(device == self._device)
+            action.triggered.connect(lambda _=False, device=device: self.device_chosen.emit(device))
+            group.addAction(action)
+            menu.addAction(action)
+
+    def _open_file(self) -> None:
+        choose_file(self.parentWidget(), "Open a model", self.target_chosen.emit)
+
+    def _open_folder(self) -> None:
+        choose_folder(self.parentWidget(), "Open a model", self.target_chosen.emit)
+
+
+class DraftModelPicker(QMenu):
+    """Offers what a draft model can come from."""
+
+    spec_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.addAction("SmolLM2 135M Instruct (comes with Draftlight)").triggered.connect(
+            lambda: self._choose("default")
+        )
+        self.addAction("Open a GGUF file…").triggered.connect(
+            lambda: choose_file(self.parentWidget(), "Open a draft model", self._choose)
+        )
+        self.addAction("Open a model folder…").triggered.connect(
+            lambda: choose_folder(self.parentWidget(), "Open a draft model", self._choose)
+        )
+
+    def popup_at_pointer(self) -> None:
+        """Open where the user has just clicked."""
+        self.popup(QCursor.pos())
+
+    def _choose(self, model: str) -> None:
+        self.spec_chosen.emit(f"draft-model:{model}")
+
+
+def choose_file(
+    parent: QWidget | None, title: str, on_chosen: Callable[[str], object]
+) -> QFileDialog:
+    """Ask for a GGUF file without blocking; `on_chosen` gets its path."""
+    dialog = QFileDialog(parent, title, str(Path.home()), _GGUF_FILTER)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    return _ask(dialog, on_chosen)
+
+
+def choose_folder(
+    parent: QWidget | None, title: str, on_chosen: Callable[[str], object]
+) -> QFileDialog:
+    """Ask for a folder with a model's files without blocking; `on_chosen` gets its path."""
+    dialog = QFileDialog(parent, title, str(Path.home()))
+    dialog.setFileMode(QFileDialog.FileMode.Directory)
+    dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+    return _ask(dialog, on_chosen)
+
+
+def _ask(dialog: QFileDialog, on_chosen: Callable[[str], object]) -> QFileDialog:
+    dialog.fileSelected.connect(on_chosen)
+    dialog.finished.connect(dialog.deleteLater)
+    dialog.open()
+    return dialog
+
+
+def _device_words(device: Device) -> str:
+    return f"{device.label} · {device.memory_bytes / _GIB:.0f} GB"

@@ -1,0 +1,64 @@
+"""The panel: its parts from the top, at its width, fed by a reply's events."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from app.lab.panel import PANEL_PIXELS, LabPanel
+from app.theme import load_theme
+from engine.stats import BaselineReading
+from tests.app.events import ended, judged
+
+
+@pytest.fixture
+def panel(qtbot, theme) -> LabPanel:
+    made = LabPanel(theme)
+    qtbot.addWidget(made)
+    made.resize(PANEL_PIXELS, 900)
+    made.show()
+    return made
+
+
+def labels(panel: LabPanel) -> list[str]:
+    return [label.text() for label in panel.findChildren(QLabel)]
+
+
+def test_the_parts_stand_in_their_order(panel):
+    parts = [panel.drafters, panel.speed, panel.acceptance, panel.sampling]
+    tops = [part.mapTo(panel.widget(), part.rect().topLeft()).y() for part in parts]
+
+    assert tops == sorted(tops)
+    assert panel.width() == PANEL_PIXELS
+
+
+def test_the_plan_is_shown_literally(panel):
+    panel.set_plan("Drafting 4 ahead with <b>n-gram</b>.")
+
+    assert "Drafting 4 ahead with <b>n-gram</b>." in labels(panel)
+
+
+def test_events_reach_both_plots(panel):
+    panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
+
+    panel.speed.show_words()
+    panel.acceptance.show_words()
+
+    assert {"60", "67 %"} <= set(labels(panel))
+
+
+def test_reset_empties_both_plots(panel):
+    panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
+    panel.set_baseline(BaselineReading(74.0, "calibration", 40.0))
+
+    panel.reset()
+
+    assert labels(panel).count("—") == 2
+
+
+def test_a_narrow_part_never_needs_to_scroll_sideways(panel, qtbot):
+    panel.sampling.findChildren(type(panel.sampling._fold))[0].setChecked(True)
+    panel.set_theme(load_theme("dark"))
+
+    qtbot.waitUntil(lambda: panel.verticalScrollBar().maximum() > 0)
+    assert panel.widget().width() <= panel.viewport().width()

@@ -1,0 +1,96 @@
+"""What can be chosen as a target, a device and a draft model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+
+from app.engine_host import LoadedTarget
+from app.model_manager.picker import DraftModelPicker, TargetPicker, choose_file, choose_folder
+from tests.app.fakes import FakeDevice
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QAction
+    from PySide6.QtWidgets import QMenu
+
+    from engine.engine import Device
+
+
+def loaded(source: str) -> LoadedTarget:
+    devices = cast("tuple[Device, ...]", (FakeDevice(), FakeDevice("cuda:0", "H200", 139 * 2**30)))
+    return LoadedTarget("M", source, "cpu", "float32", 2048, False, (), (), devices)
+
+
+def entries(menu: QMenu) -> dict[str, QAction]:
+    menu.aboutToShow.emit()
+    return {action.text(): action for action in menu.actions() if action.text()}
+
+
+@pytest.fixture
+def picker(qtbot) -> TargetPicker:
+    made = TargetPicker()
+    qtbot.addWidget(made)
+    return made
+
+
+def test_before_a_target_is_loaded_every_way_to_one_is_offered(picker):
+    found = list(entries(picker))
+
+    assert found[0].startswith("SmolLM2 135M Instruct")
+    assert found[1:] == ["Open a GGUF file…", "Open a model folder…", "Run on"]
+
+
+def test_recent_targets_are_offered_by_name_and_chosen_by_path(picker, qtbot):
+    picker.set_choices(loaded("/m/b & c.gguf"), "auto", ["/m/b & c.gguf", "/n/a"])
+    found = entries(picker)
+    marked = [words for words, action in found.items() if action.isChecked()]
+
+    with qtbot.waitSignal(picker.target_chosen) as chosen:
+        found["a"].trigger()
+
+    assert chosen.args == ["/n/a"]
+    assert marked == ["b && c.gguf"]
+
+
+def test_devices_are_offered_with_their_memory(picker, qtbot):
+    picker.set_choices(loaded("default"), "cpu", [])
+    devices = {
+        action.text(): action
+        for action in cast("QMenu", entries(picker)["Run on"].menu()).actions()
+    }
+
+    with qtbot.waitSignal(picker.device_chosen) as chosen:
+        devices["H200 · 139 GB"].trigger()
+
+    assert list(devices) == ["Automatic", "CPU, 2 cores · 4 GB", "H200 · 139 GB"]
+    assert chosen.args == ["cuda:0"]
+
+
+def test_the_default_model_can_draft(qtbot):
+    picker = DraftModelPicker()
+    qtbot.addWidget(picker)
+
+    with qtbot.waitSignal(picker.spec_chosen) as chosen:
+        picker.actions()[0].trigger()
+
+    assert chosen.args == ["draft-model:default"]
+
+
+@pytest.mark.parametrize(
+    ("choose", "mode"),
+    [
+        (choose_file, QFileDialog.FileMode.ExistingFile),
+        (choose_folder, QFileDialog.FileMode.Directory),
+    ],
+)
+def test_a_dialog_hands_on_what_was_chosen_without_blocking(qtbot, choose, mode):
+    chosen: list[str] = []
+    dialog = choose(None, "Open a model", chosen.append)
+    qtbot.addWidget(dialog)
+
+    dialog.fileSelected.emit("/模型/ä.gguf")
+
+    assert dialog.fileMode() is mode
+    assert chosen == ["/模型/ä.gguf"]

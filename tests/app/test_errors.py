@@ -1,0 +1,87 @@
+"""Trouble is told in words; what a bug report needs is a click away."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from app.errors import Banner, DetailsDialog, Failure, failure_of, install_excepthook
+from engine.errors import ModelError
+
+
+def test_the_worlds_mistakes_speak_for_themselves():
+    assert failure_of(ModelError("a.txt is no model.")) == Failure("a.txt is no model.")
+
+
+def test_our_own_mistakes_are_logged_whole_and_shown_without_jargon(caplog):
+    with caplog.at_level(logging.ERROR):
+        failure = failure_of(ZeroDivisionError("division by zero"))
+
+    assert "ZeroDivisionError" in caplog.text
+    assert "ZeroDivisionError" in failure.details
+    assert "Zero" not in failure.sentence
+
+
+@pytest.fixture
+def banner(qtbot) -> Banner:
+    made = Banner()
+    qtbot.addWidget(made)
+    return made
+
+
+def test_a_banner_shows_its_sentence_literally(banner):
+    banner.show_failure(Failure("<b>no</b> model & no <img src=x>"))
+
+    label = banner.findChild(QLabel)
+    assert label.text() == "<b>no</b> model & no <img src=x>"
+    assert label.textFormat().name == "PlainText"
+    assert not banner.isHidden()
+
+
+def test_details_are_offered_only_where_there_are_any(banner):
+    more = next(b for b in banner.findChildren(QPushButton) if b.text() == "Details…")
+
+    banner.show_failure(Failure("No memory left."))
+    without = more.isHidden()
+    banner.show_failure(Failure("Something went wrong.", "Traceback"))
+
+    assert without
+    assert not more.isHidden()
+
+
+def test_a_banner_goes_when_it_is_dismissed(banner):
+    banner.show_note("This model has no chat template.")
+
+    next(b for b in banner.findChildren(QPushButton) if b.text() == "Dismiss").click()
+
+    assert banner.isHidden()
+    assert banner.sentence == ""
+
+
+def test_details_can_be_copied_with_the_versions(qtbot):
+    dialog = DetailsDialog("Something went wrong.", "Traceback: KeyError")
+    qtbot.addWidget(dialog)
+
+    next(b for b in dialog.findChildren(QPushButton) if "Copy" in b.text()).click()
+
+    copied = QGuiApplication.clipboard().text()
+    assert "Traceback: KeyError" in copied
+    assert "PySide6" in copied
+
+
+def test_what_nobody_caught_is_shown_and_an_interrupt_is_not(monkeypatch):
+    shown: list[Failure] = []
+    passed_on: list[type] = []
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(sys, "__excepthook__", lambda kind, *_: passed_on.append(kind))
+    install_excepthook(shown.append)
+
+    sys.excepthook(KeyError, KeyError("lost"), None)
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+
+    assert ["KeyError" in failure.details for failure in shown] == [True]
+    assert passed_on == [KeyboardInterrupt]

@@ -1,0 +1,45 @@
+"""Starting the app: what is imported when, what the system may ask for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there torch has to come first")
+def test_the_window_can_be_built_before_torch_is_imported():
+    code = "import sys, app.__main__; print({'torch', 'transformers'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_wish_to_quit_becomes_a_wish_to_close_the_window():
+    code = """
+from PySide6.QtCore import QEvent
+from app.__main__ import App
+app = App([])
+app.quit_requested.connect(lambda: print("asked"))
+print(app.event(QEvent(QEvent.Type.Quit)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["asked", "True"]
+
+
+def test_an_unknown_option_is_refused_in_a_sentence(capsys):
+    with pytest.raises(SystemExit):
+        main(["--no-such-option"])
+
+    assert "unrecognized arguments: --no-such-option" in capsys.readouterr().err
