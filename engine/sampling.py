@@ -116,7 +116,7 @@ def draw(weights: Tensor, noise: Noise) -> int:
 
 def _filters(params: SamplingParams) -> LogitsProcessorList:
     """The filters in transformers' own order."""
-    filters = LogitsProcessorList([TemperatureLogitsWarper(params.temperature)])
+    filters = LogitsProcessorList([TemperatureLogitsWarper(float(params.temperature))])
     if params.top_k:
         filters.append(TopKLogitsWarper(params.top_k))
     if params.top_p < 1.0:
@@ -131,7 +131,7 @@ def _penalised(scores: Tensor, prefixes: Sequence[Sequence[int]], penalty: float
     # Repeating an id changes nothing for the penalty, so it serves as padding.
     padded = [[*prefix, *[prefix[-1]] * (longest - len(prefix))] for prefix in prefixes]
     ids = torch.tensor(padded, device=scores.device)
-    return RepetitionPenaltyLogitsProcessor(penalty)(ids, scores)  # pyright: ignore[reportArgumentType]
+    return RepetitionPenaltyLogitsProcessor(float(penalty))(ids, scores)  # pyright: ignore[reportArgumentType]
 
 
 def _mix(word: int) -> int:

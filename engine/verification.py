@@ -87,7 +87,7 @@ def _verify_block(draft: Draft, log_p: Tensor, noise: Noise) -> Verdict:
         else:
             left = _residual(p[length], ratio, draft.q_rows[length])
             mass = float(left.sum())
-            passing = mass / (mass + 1.0 - ratio) if mass + 1.0 - ratio > 0.0 else 1.0
+            passing = mass / (mass + (1.0 - ratio)) if mass or ratio < 1.0 else 1.0
         if uniforms[length - 1] < passing:
             kept, residual = length, left
     # Without any mass left, q equals p there up to rounding, and p itself is the residual's limit.

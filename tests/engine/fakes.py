@@ -181,6 +181,11 @@ class ScriptedDrafter:
         self.observed.append(outcome)
 
 
+def nobody() -> ScriptedDrafter:
+    """A drafter that never proposes anything: plain decoding."""
+    return ScriptedDrafter(lambda ids: ())
+
+
 def oracle(text: Sequence[int]) -> ScriptedDrafter:
     """A drafter that knows the whole text and goes on past every end in it."""
     return ScriptedDrafter(lambda ids: text[len(ids) :])

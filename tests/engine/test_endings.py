@@ -11,7 +11,16 @@ from engine.events import FinishReason, Origin, Outcome
 from engine.params import Rule, SamplingParams
 from engine.speculation import Committed, Drafting, speculate
 from engine.text import ReplyText
-from tests.engine.fakes import Bench, IdRows, ScriptedDrafter, TableLM, letters, oracle, spoken
+from tests.engine.fakes import (
+    Bench,
+    IdRows,
+    ScriptedDrafter,
+    TableLM,
+    letters,
+    nobody,
+    oracle,
+    spoken,
+)
 
 PROMPT = [1, 2, 3, 1, 2, 3, 4, 1, 2]
 VOCABULARY = 12
@@ -34,8 +43,7 @@ def table(**options):
 
 def plain_ids(params, *, count=12):
     """What comes when nothing ends it."""
-    nobody = ScriptedDrafter(lambda ids: ())
-    return spoken(table(), nobody, PROMPT, params, most=count).ids
+    return spoken(table(), nobody(), PROMPT, params, most=count).ids
 
 
 def answered(params, draft_length, *, lm=None, most=12, **options):
@@ -181,12 +189,11 @@ def test_the_next_turn_on_the_same_memo_is_as_on_a_fresh_one(params, draft_lengt
     lm = table(end_ids=frozenset([end]))
     memo = lm.new_memo()
     reply = answered(params, draft_length, lm=lm, memo=memo)
-    nobody = ScriptedDrafter(lambda ids: ())
     second = [*PROMPT, *reply.ids, 7, 8, 9]
 
-    again = spoken(lm, nobody, second, params, most=6, memo=memo)
+    again = spoken(lm, nobody(), second, params, most=6, memo=memo)
 
-    assert again.ids == spoken(lm, nobody, second, params, most=6).ids
+    assert again.ids == spoken(lm, nobody(), second, params, most=6).ids
 
 
 # Origins and outcomes on the way.

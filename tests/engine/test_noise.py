@@ -146,3 +146,20 @@ def test_coupled_noise_does_not_move_the_generator():
     mixed.gumbel(3, None, vocabulary=50)
 
     assert plain.uniform() == mixed.uniform()
+
+
+@pytest.mark.parametrize(
+    ("seed", "position", "values", "uniform"),
+    [
+        (0, 0, [-0.466274, -0.081169, 1.188522], 0.8444218515250481),
+        (1, 1, [1.435561, 1.731145, 0.099385], 0.13436424411240122),
+        (LARGEST_SEED, 100_000, [0.439154, -1.138577, 0.897645], 0.3166448820870279),
+    ],
+)
+def test_a_seed_means_the_same_in_every_version(seed, position, values, uniform):
+    noise = Noise(seed)
+
+    gumbel = noise.gumbel(position, torch.tensor([0, 1, 151_935]), vocabulary=151_936)
+
+    assert gumbel.tolist() == pytest.approx(values, abs=2e-6)
+    assert noise.uniform() == uniform

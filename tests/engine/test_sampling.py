@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -136,3 +137,19 @@ def test_a_coupled_choice_is_the_best_of_log_p_and_the_positions_noise(position)
     noises = [Noise(seed).gumbel(position, None, vocabulary=30) for seed in range(50)]
     assert chosen == [int((log_p + noise).argmax()) for noise in noises]
     assert len(set(chosen)) > 3
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("temperature", 1), ("top_p", 1), ("min_p", 1), ("min_p", 0), ("repetition_penalty", 2)],
+)
+def test_a_whole_number_does_as_well_as_the_float_it_equals(name, whole):
+    logits, prefixes = random_logits(1, 20), [(1, 2)]
+    plain = SamplingParams(temperature=1.0)
+
+    given, expected = (
+        processed_log_probabilities(logits, prefixes, replace(plain, **{name: value}))
+        for value in (whole, float(whole))
+    )
+
+    assert torch.equal(given, expected)

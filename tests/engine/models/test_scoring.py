@@ -176,3 +176,14 @@ def test_padded_ids_are_never_scored():
 
     assert scores.logits.shape == (1, 271)
     assert lm.head(torch.zeros(1, 32, dtype=torch.float64)).shape == (1, 271)
+
+
+@targets
+def test_a_memo_that_holds_more_scores_its_own_beginning(target, models, lms):
+    lm, memo = lms[target], lms[target].new_memo()
+    for _ in lm.read(memo, [*PREFIX, 1, 2]):
+        pass
+
+    for length in (len(PREFIX), len(PREFIX) - 1, 5, 1):
+        ids = PREFIX[:length]
+        assert_close(lm.score(memo, ids).logits[0], alone(models[target], ids)[0])
