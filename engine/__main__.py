@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,7 @@ from engine.events import Finished
 from engine.params import ReplyParams, Rule, SamplingParams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from engine.engine import Engine
     from engine.session import Session
@@ -33,12 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             reconfigure(encoding="utf-8", errors="replace")  # Windows consoles may not be UTF-8
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options) or 0)
+        status = int(options.run(options) or 0)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has gone; without this, Python complains once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (EngineError, ValueError) as error:
         print(f"draftlight: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
+    return status
 
 
 def _chat(options: argparse.Namespace) -> None:
@@ -66,20 +75,27 @@ def _chat(options: argparse.Namespace) -> None:
 def _answer(session: Session, prompt: str, params: ReplyParams) -> None:
     """Stream one reply; Ctrl+C stops it and keeps what is there."""
     stop, printer = threading.Event(), ReplyPrinter(sys.stdout)
-    events = session.reply(prompt, params, stop)
-    while True:
-        try:
-            event = next(events, None)
-            if event is None:
-                return
+    with _stopped_by_interrupt(stop):
+        for event in session.reply(prompt, params, stop):
             printer.show(event)
             if isinstance(event, Finished):
                 print(numbers(event))
-        except KeyboardInterrupt:
-            if stop.is_set():
-                raise
-            stop.set()
-            return
+
+
+@contextmanager
+def _stopped_by_interrupt(stop: threading.Event) -> Generator[None]:
+    """The first Ctrl+C asks the reply to end at its next round, the second one ends the program."""
+
+    def interrupted(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _typed() -> str:
@@ -98,6 +114,8 @@ def _bench(options: argparse.Namespace) -> None:
     if options.repeats < 1:
         raise EngineError("--repeats must be at least 1.")
     prompts, sha256 = benchmark.read_prompts(options.prompts)
+    if options.json is not None:
+        _check_writable(options.json)
     engine = _load(options)
     plan = benchmark.Plan(
         prompts=prompts,
@@ -116,10 +134,19 @@ def _bench(options: argparse.Namespace) -> None:
             bar.refresh()
 
         runs = benchmark.run(engine, plan, told)
-    print("\n".join(benchmark.summary(runs)))
     if options.json is not None:
         text = json.dumps(benchmark.report(engine, runs, sha256), ensure_ascii=False, indent=1)
         options.json.write_text(text + "\n", encoding="utf-8")
+    print("\n".join(benchmark.summary(runs)))
+
+
+def _check_writable(path: Path) -> None:
+    """See, before anything is measured, that the figures can be kept."""
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise EngineError(
+            f"The figures can't be written to {path}. Choose a file in a folder of yours."
+        )
 
 
 def _load(options: argparse.Namespace) -> Engine:
@@ -176,22 +203,30 @@ def _parser() -> argparse.ArgumentParser:
 
 def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--target", default="default", metavar="default|PATH")
-    shared.add_argument("--device", default="auto", help="auto, cpu, cuda:0, mps")
-    shared.add_argument("--dtype", default="auto", help="auto, bfloat16, float16, float32, float64")
-    shared.add_argument("--threads", type=_positive, metavar="N")
-    shared.add_argument("--draft-length", type=_positive, default=4, metavar="N")
-    shared.add_argument("--tree-nodes", type=int, default=0, metavar="N")
-    shared.add_argument("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
-    shared.add_argument("--temperature", type=float, default=0.0, metavar="T")
-    shared.add_argument("--top-k", type=int, default=0, metavar="N")
-    shared.add_argument("--top-p", type=float, default=1.0, metavar="P")
-    shared.add_argument("--min-p", type=float, default=0.0, metavar="P")
-    shared.add_argument("--repetition-penalty", type=float, default=1.0, metavar="R")
-    shared.add_argument("--seed", type=int, default=0, metavar="N")
-    shared.add_argument("--max-new-tokens", type=int, metavar="N")
-    shared.add_argument("--stop", action="append", default=[], metavar="TEXT")
+    add = shared.add_argument
+    add("--target", default="default", metavar="default|PATH", help="a GGUF file, or a folder")
+    add("--device", default="auto", help="auto, cpu, cuda:0, mps")
+    add("--dtype", default="auto", help="auto, bfloat16, float16, float32, float64")
+    add("--threads", type=_positive, metavar="N", help="of the CPU; torch's own choice without it")
+    add("--draft-length", type=_positive, default=4, metavar="N", help="tokens ahead (4)")
+    add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")
+    add("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
+    add("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")
+    add("--top-k", type=int, default=0, metavar="N", help="0 for all (0)")
+    add("--top-p", type=float, default=1.0, metavar="P", help="1 for all (1)")
+    add("--min-p", type=float, default=0.0, metavar="P", help="0 for all (0)")
+    add("--repetition-penalty", type=float, default=1.0, metavar="R", help="1 for none (1)")
+    add("--seed", type=int, default=0, metavar="N", help="0")
+    add("--max-new-tokens", type=int, metavar="N", help="chat 512, bench 128")
+    add("--stop", action="append", default=[], metavar="TEXT", help="may be given several times")
     return shared
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
 
 
 def _positive(text: str) -> int:

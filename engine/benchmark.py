@@ -105,6 +105,8 @@ def run(engine: Engine, plan: Plan, told: Callable[[str, int, int], None]) -> li
         EngineError: a drafter that does not fit, a prompt that is too long, no memory left.
     """
     for spec in plan.specs:
+        engine.drafter(spec)  # what does not fit is said before anything runs
+    for spec in plan.specs:
         told(f"warm-up, {spec}", 0, 0)
         _sample(engine, plan, plan.prompts[0], spec, warm_up=True)
     cells = [(prompt, spec) for prompt in plan.prompts for spec in plan.specs]

@@ -35,11 +35,11 @@ class SamplingParams:
     rule: Rule = Rule.COUPLED
 
     def __post_init__(self) -> None:
-        _check("temperature", self.temperature, 0.0, 100.0)
+        _check("temperature", self.temperature, 0, 100)
         _check("top-k", self.top_k, 0, 10_000_000)
-        _check("top-p", self.top_p, 0.0, 1.0)
-        _check("min-p", self.min_p, 0.0, 1.0)
-        _check("repetition penalty", self.repetition_penalty, 0.01, 100.0)
+        _check("top-p", self.top_p, 0, 1)
+        _check("min-p", self.min_p, 0, 1)
+        _check("repetition penalty", self.repetition_penalty, 0.01, 100)
         _check("seed", self.seed, 0, 2**63 - 1)
         if self.top_p == 0.0:
             raise ValueError("top-p must be above 0; 1.0 switches it off.")
@@ -70,4 +70,4 @@ class ReplyParams:
 
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # also refuses nan
-        raise ValueError(f"{name} is {value}; it must lie between {low:g} and {high:g}.")
+        raise ValueError(f"{name} is {value}; it must lie between {low:,} and {high:,}.")

@@ -143,8 +143,10 @@ class ChatFormat:
         return self._encode_text(text[:middle]) + self._encode_typed(text[middle:])
 
     def _encode_text(self, text: str, *, split_special_tokens: bool = False) -> list[int]:
+        # Half a surrogate pair, as a pipe or a paste may bring, is no text that can be encoded.
+        whole = text.encode("utf-8", "replace").decode("utf-8")
         return self._tokenizer.encode(
-            text, add_special_tokens=False, split_special_tokens=split_special_tokens
+            whole, add_special_tokens=False, split_special_tokens=split_special_tokens
         )
 
     def _guarded(self, content: str, guard: str) -> str:
@@ -161,7 +163,7 @@ class ChatFormat:
         except (TemplateError, TypeError, ValueError, KeyError) as error:
             raise EngineError(
                 f"This model's chat template cannot spell the conversation ({error}). "
-                "Start a new chat."
+                "Choose a model with another template."
             ) from error
         return cast("str", text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -171,7 +172,7 @@ def run(arguments: list[str]) -> int:
     check_qt("xcb" if os.environ.get("DISPLAY") else "wayland")
     say("Opening Draftlight ...")
     status = call("-m", "app", *arguments)
-    if status < 0:  # Ended by a signal; Qt aborts where a display does not answer.
+    if status == -signal.SIGABRT:  # Qt aborts where a display does not answer.
         raise SetUpError(
             "The window could not open, or broke down; the lines above say why.\n"
             f"To chat in this terminal: {CONSOLE}"
@@ -199,6 +200,8 @@ def test(arguments: list[str]) -> int:
             failed.append(name)
     say(f"FAILED before the tests: {', '.join(failed)}" if failed else "Running the tests ...")
     status = call("-m", "pytest", *arguments, env={"QT_QPA_PLATFORM": "offscreen"})
+    if failed:
+        say(f"FAILED, further up: {', '.join(failed)}")
     return status or bool(failed)
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import textwrap
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -290,4 +291,5 @@ def _ids(value: int | Sequence[int] | None) -> frozenset[int]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    line = (str(error).strip().splitlines() or [""])[0]
+    return textwrap.shorten(line, 160, placeholder=" …") or type(error).__name__

@@ -145,3 +145,23 @@ def test_the_command_writes_the_whole_file_and_a_summary(
     assert written.keys() == {"versions", "device", "threads", "prompts_sha256", "runs"}
     assert len(written["runs"]) == 4
     assert "2 of 2" in capsys.readouterr().out
+
+
+def test_figures_that_cannot_be_kept_are_said_before_anything_is_measured(tmp_path, capsys):
+    status = main(
+        ["bench", "--target", "/no/such/model", "--json", str(tmp_path / "no" / "x.json")]
+    )
+
+    assert status == 1
+    assert "The figures can't be written to" in capsys.readouterr().err
+
+
+def test_a_drafter_that_does_not_fit_is_said_before_anything_runs(engine, prompts_file):
+    told = []
+    prompts, _ = benchmark.read_prompts(prompts_file)
+    plan = benchmark.Plan(prompts, ["ngram", "nonsense"], ReplyParams(max_new_tokens=4), 3, 0)
+
+    with pytest.raises(EngineError, match='no drafter "nonsense"'):
+        benchmark.run(engine, plan, lambda what, done, total: told.append(what))
+
+    assert told == []

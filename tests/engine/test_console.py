@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -75,6 +79,59 @@ def test_bad_input_is_one_sentence_and_no_traceback(arguments, sentence, capsys)
     assert status == 1
     assert sentence in complaint
     assert complaint.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_read_all_the_same(llama_folder, capsys):
+    status = chat(
+        "--target", llama_folder, "--max-new-tokens", 3, "caf\udce9", "--system", "\udcff"
+    )
+
+    assert status == 0
+    assert "3 tokens ·" in capsys.readouterr().out
+
+
+def test_a_reader_who_goes_away_ends_it_silently(llama_folder):
+    command = [sys.executable, "-m", "engine", "chat", "--device", "cpu", "--dtype", "float64"]
+    run = subprocess.run(
+        [*command, "--target", str(llama_folder), "--max-new-tokens", "40", "the cat"],
+        stdout=open_for_nobody(),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+    assert run.stderr == ""
+
+
+def open_for_nobody():
+    """The writing end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_an_interrupt_ends_the_reply_with_its_numbers_and_the_chat_goes_on(
+    llama_folder, capsys, monkeypatch
+):
+    typed = iter(["the cat", "and then", ""])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    monkeypatch.setattr("sys.stdin", Terminal())
+    show, shown = ReplyPrinter.show, []
+
+    def show_and_interrupt(self, event):
+        show(self, event)
+        shown.append(event)
+        if len(shown) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(ReplyPrinter, "show", show_and_interrupt)
+
+    status = chat("--target", llama_folder, "--max-new-tokens", 30)
+
+    printed = capsys.readouterr().out
+    assert status == 0
+    assert "· stopped ·" in printed
+    assert "30 tokens ·" in printed
 
 
 def test_origins_are_coloured_and_underlined_on_a_terminal(monkeypatch):
