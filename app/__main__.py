@@ -7,6 +7,7 @@ import asyncio
 import logging
 import logging.handlers
 import multiprocessing
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,8 @@ async def _run(app: App, options: argparse.Namespace) -> int:
         closed = asyncio.Event()
         window.closed.connect(closed.set)
         app.quit_requested.connect(window.close)
+        if sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, window.close)
         window.show()
         logger.info("The window is ready.")
         if options.measure:

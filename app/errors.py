@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import PySide6
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -56,11 +56,14 @@ def failure_of(error: BaseException) -> Failure:
 
 
 class Banner(QWidget):
-    """One sentence over the transcript, until it is closed or replaced."""
+    """Over the transcript: what went wrong last, and the notes; until closed or cleared."""
+
+    dismissed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._details = ""
+        self._failure: Failure | None = None
+        self._notes: list[str] = []
         self._sentence = QLabel()
         self._sentence.setTextFormat(Qt.TextFormat.PlainText)
         self._sentence.setWordWrap(True)
@@ -69,9 +72,10 @@ class Banner(QWidget):
         self._more = QPushButton("Details…")
         self._more.clicked.connect(self._show_details)
         self._close = QPushButton("Dismiss")
-        self._close.clicked.connect(self.clear)
+        self._close.clicked.connect(self._dismiss)
         for button in (self._more, self._close):
             button.setProperty("kind", "quiet")
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._box = QFrame()
         row = QHBoxLayout(self._box)
         row.setContentsMargins(3 * STEP, 2 * STEP, 2 * STEP, 2 * STEP)
@@ -89,31 +93,42 @@ class Banner(QWidget):
         return self._sentence.text()
 
     def show_failure(self, failure: Failure) -> None:
-        """Say what went wrong."""
-        self._say(failure.sentence, failure.details, kind="banner")
+        """Say what went wrong; it takes the place of what went wrong before."""
+        self._failure = failure
+        self._show_state()
 
     def show_note(self, sentence: str) -> None:
-        """Say something that is no trouble."""
-        self._say(sentence, "", kind="note")
+        """Say something that is no trouble, beneath what is said already."""
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+        self._show_state()
 
     def clear(self) -> None:
-        """Take the sentence away."""
+        """Take all of it away."""
+        self._failure = None
+        self._notes.clear()
         self._sentence.clear()
         self.hide()
 
-    def _say(self, sentence: str, details: str, *, kind: str) -> None:
-        self._details = details
-        self._sentence.setText(sentence)
-        self.setAccessibleName(sentence)
-        self._more.setVisible(bool(details))
-        self._box.setProperty("kind", kind)
+    def _dismiss(self) -> None:
+        self.clear()
+        self.dismissed.emit()
+
+    def _show_state(self) -> None:
+        failure = self._failure
+        sentences = "\n".join([*([failure.sentence] if failure else []), *self._notes])
+        self._sentence.setText(sentences)
+        self.setAccessibleName(sentences)
+        self._more.setVisible(bool(failure and failure.details))
+        self._box.setProperty("kind", "banner" if failure else "note")
         for widget in (self._box, self._sentence):
             widget.style().unpolish(widget)
             widget.style().polish(widget)
         self.show()
 
     def _show_details(self) -> None:
-        DetailsDialog(self._sentence.text(), self._details, self.window()).open()
+        if self._failure is not None:
+            DetailsDialog(self._failure.sentence, self._failure.details, self.window()).open()
 
 
 class DetailsDialog(QDialog):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _HEIGHT = 51
 _BAR_HEIGHT = 3
-_SEAL_FITS_FROM = 640
 _SWEEP_MILLISECONDS = 33
 _SWEEP_STEPS = 45
 _EXACT = "same text, checked"
@@ -58,7 +57,7 @@ class Header(QFrame):
         self._colours.toggled.connect(self.colours_toggled)
         self._panel = _switch("Panel", "Show the panel with drafters and plots")
         self._panel.toggled.connect(self.panel_toggled)
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         row.setContentsMargins(3 * STEP, 0, 5 * STEP, 0)
         row.setSpacing(2 * STEP)
         row.addWidget(self._target)
@@ -118,7 +117,13 @@ class Header(QFrame):
         self._cancel.setVisible(loading)
 
     def _fit(self) -> None:
-        self._seal.setVisible(self._seal_on and self.width() >= _SEAL_FITS_FROM)
+        self._seal.ensurePolished()
+        parts = (self._target, self._seal, self._colours, self._panel)
+        edges = self._row.contentsMargins()
+        gaps = len(parts) * self._row.spacing()  # The stretch before the switches has one too.
+        wanted = sum(part.sizeHint().width() for part in parts) + gaps
+        room = self.width() - edges.left() - edges.right()
+        self._seal.setVisible(self._seal_on and wanted <= room)
 
     def _ask_for_picker(self) -> None:
         self.picker_requested.emit(self._target.mapToGlobal(self._target.rect().bottomLeft()))

@@ -61,11 +61,12 @@ class SettingsStore:
         }
         return Settings(**cast("dict[str, Any]", found))
 
-    def save(self, settings: Settings) -> None:
-        """Write all of them; QSettings replaces the file as a whole."""
+    def save(self, settings: Settings) -> bool:
+        """Write all of them; QSettings replaces the file as a whole. Says whether it could be."""
         for entry in fields(Settings):
             self._file.setValue(entry.name, json.dumps(_plain(getattr(settings, entry.name))))
         self._file.sync()
+        return self._file.status() is not QSettings.Status.AccessError
 
 
 def reachable(wanted: Sequence[int], screens: Sequence[QRect]) -> QRect:

@@ -31,6 +31,7 @@ class Sidebar(QFrame):
         button.setObjectName("newChat")
         button.setShortcut(shortcut)
         button.setAccessibleName("New chat")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(self.new_chat_requested)
         hint = QLabel(shortcut.toString(QKeySequence.SequenceFormat.NativeText).replace("+", " "))
         hint.setProperty("kind", "muted")

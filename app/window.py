@@ -14,6 +14,7 @@ from app.chat.composer import Composer
 from app.chat.controller import ChatController
 from app.chat.legend import Legend
 from app.chat.transcript import Transcript
+from app.choices import Choices
 from app.errors import Banner
 from app.frame import ThreeColumns, centred, stacked
 from app.header import Header
@@ -27,7 +28,7 @@ from app.sidebar import Sidebar
 from app.theme import palette, style_sheet
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QCloseEvent, QKeyEvent
+    from PySide6.QtGui import QCloseEvent, QKeyEvent, QMoveEvent, QResizeEvent
 
     from app.engine_host import LoadedTarget, Outlook
     from app.engine_thread import EngineThread
@@ -45,8 +46,7 @@ class MainWindow(QMainWindow):
     def __init__(self, engine: EngineThread, store: SettingsStore, theme: Theme) -> None:
         super().__init__()
         self._engine = engine
-        self._store = store
-        self._settings = store.load()
+        self._choices = Choices(store, self)
         self._target: LoadedTarget | None = None
         self._plan = ""
 
@@ -73,8 +73,8 @@ class MainWindow(QMainWindow):
     def open_target(self, target: str | None = None, drafter: str | None = None) -> None:
         """Load a target, by default the one used last."""
         if drafter is not None:
-            self._settings = replace(self._settings, drafter=drafter)
-        self.loader.load(target or self._settings.target, self._settings.device)
+            self._choices.change(drafter=drafter)
+        self.loader.load(target or self._choices.now.target, self._choices.now.device)
 
     def set_theme(self, theme: Theme) -> None:
         """Take on a theme, while running if need be."""
@@ -108,7 +108,10 @@ class MainWindow(QMainWindow):
         self.composer.stop_requested.connect(chat.stop)
         self.composer.text_edited.connect(chat.count_context)
         self.transcript.regenerate_requested.connect(self._regenerate)
-        self.transcript.copy_requested.connect(_copy)
+        self.transcript.copy_requested.connect(
+            lambda text: QGuiApplication.clipboard().setText(text)
+        )
+        self.banner.dismissed.connect(self.composer.setFocus)
         self.sidebar.new_chat_requested.connect(chat.new_chat)
         self.legend.colours_toggled.connect(self._show_colours)
         self.header.colours_toggled.connect(self._show_colours)
@@ -117,7 +120,6 @@ class MainWindow(QMainWindow):
         panel.drafters.drafter_chosen.connect(chat.swap)
         panel.drafters.draft_file_requested.connect(self.draft_picker.popup_at_pointer)
         panel.drafters.draft_length_changed.connect(chat.set_draft_length)
-        panel.drafters.draft_length_changed.connect(self._keep_draft_length)
         self.draft_picker.spec_chosen.connect(chat.swap)
 
         # What becomes of a prompt
@@ -141,7 +143,6 @@ class MainWindow(QMainWindow):
         chat.swap_started.connect(self._show_swap)
         chat.drafter_changed.connect(self._name_target)
         chat.drafter_changed.connect(panel.drafters.select)
-        chat.drafter_changed.connect(self._keep_drafter)
         chat.drafter_measured.connect(panel.drafters.apply_measure)
 
         # Which target answers
@@ -156,8 +157,15 @@ class MainWindow(QMainWindow):
         loader.failed.connect(self.banner.show_failure)
         loader.ended.connect(self._show_target)
 
+        # What is remembered
+        panel.drafters.draft_length_changed.connect(lambda n: self._choices.change(draft_length=n))
+        chat.drafter_changed.connect(lambda spec: self._choices.change(drafter=spec))
+        panel.sampling.changed.connect(self._choices.note_change)
+        self._choices.due.connect(self._remember)
+        self._choices.refused.connect(self.banner.show_note)
+
     def _restore(self) -> None:
-        settings = self._settings
+        settings = self._choices.now
         screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
         rect = reachable(settings.geometry, screens)
         self.move(rect.topLeft())
@@ -183,6 +191,7 @@ class MainWindow(QMainWindow):
             seed = self.chat.replies[-1].stats.params.sampling.seed
             params = replace(params, sampling=params.sampling.with_seed(seed))
         self.chat.regenerate(params, sampling.system_prompt())
+        self.composer.setFocus()  # The button that asked goes with the reply it stood under.
 
     def _clear(self) -> None:
         self.transcript.clear()
@@ -192,13 +201,13 @@ class MainWindow(QMainWindow):
         self.composer.setFocus()
 
     def _show_colours(self, shown: bool) -> None:
-        self._settings = replace(self._settings, colours=shown)
+        self._choices.change(colours=shown)
         self.header.set_colours(shown)
         self.legend.setChecked(shown)
         self.transcript.set_colours(shown)
 
     def _show_panel(self, shown: bool) -> None:
-        self._settings = replace(self._settings, panel=shown)
+        self._choices.change(panel=shown)
         self.columns.want_right(shown)
 
     def _show_prompt_read(self, done: int, total: int) -> None:
@@ -215,14 +224,8 @@ class MainWindow(QMainWindow):
         self.panel.set_baseline(outlook.baseline)
 
     def _use_device(self, device: str) -> None:
-        self._settings = replace(self._settings, device=device)
+        self._choices.change(device=device)
         self.open_target()
-
-    def _keep_draft_length(self, length: int) -> None:
-        self._settings = replace(self._settings, draft_length=length)
-
-    def _keep_drafter(self, spec: str) -> None:
-        self._settings = replace(self._settings, drafter=spec)
 
     def _loading_started(self) -> None:
         self.chat.stop()
@@ -231,16 +234,16 @@ class MainWindow(QMainWindow):
         self.composer.set_ready(False, "Loading the model…")
 
     def _loading_succeeded(self, target: LoadedTarget) -> None:
-        recent = self._settings.with_recent(target.source)
+        recent = self._choices.now.with_recent(target.source)
         self._target = target
-        self._settings = replace(self._settings, target=target.source, recent=recent)
-        self.target_picker.set_choices(target, self._settings.device, recent)
+        self._choices.change(target=target.source, recent=recent)
+        self.target_picker.set_choices(target, self._choices.now.device, recent)
         self.panel.drafters.set_choices(
             [DrafterRow(c.spec, c.label, c.reason, c.needs_file) for c in target.choices]
         )
         self.panel.reset()
-        self.chat.set_draft_length(self._settings.draft_length)
-        self.chat.swap(target.usable_drafter(self._settings.drafter))
+        self.chat.set_draft_length(self._choices.now.draft_length)
+        self.chat.swap(target.usable_drafter(self._choices.now.drafter))
         self.chat.count_context(self.composer.text())
         if target.notes:
             self.banner.show_note(" ".join(target.notes))
@@ -266,15 +269,12 @@ class MainWindow(QMainWindow):
             self.header.show_loading("Loading the draft model", None)
 
     def _remember(self) -> None:
-        settings = replace(
-            self._settings,
+        place = (self.x(), self.y(), self.width(), self.height())
+        self._choices.save(
             maximised=self.isMaximized(),
             sampling=self.panel.sampling.values(),
+            geometry=self._choices.now.geometry if self.isMaximized() else place,
         )
-        if not self.isMaximized():
-            place = (self.x(), self.y(), self.width(), self.height())
-            settings = replace(settings, geometry=place)
-        self._store.save(settings)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc ends the reply wherever the focus is."""
@@ -283,13 +283,18 @@ class MainWindow(QMainWindow):
         else:
             super().keyPressEvent(event)
 
+    def moveEvent(self, event: QMoveEvent) -> None:
+        """Remember the place."""
+        self._choices.note_change()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Remember the size."""
+        super().resizeEvent(event)
+        self._choices.note_change()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember everything and let the reply end; whoever runs the app does the rest."""
         self._remember()
         self.chat.stop()
         self.closed.emit()
         super().closeEvent(event)
-
-
-def _copy(text: str) -> None:
-    QGuiApplication.clipboard().setText(text)

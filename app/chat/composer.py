@@ -62,12 +62,15 @@ class Composer(QWidget):
     def set_busy(self, busy: bool) -> None:
         """While a reply is written, Stop stands in Send's place; typing ahead goes on."""
         self._busy = busy
+        if self._send.hasFocus() or self._stop.hasFocus():
+            self._text.setFocus()  # The one that has it is about to be hidden.
         self._show_state()
 
     def set_ready(self, ready: bool, placeholder: str) -> None:
         """Say whether there is a model to send to."""
         self._ready = ready
         self._text.setPlaceholderText(placeholder)
+        self._text.viewport().update()  # Qt repaints only where a placeholder comes or goes.
         self._show_state()
 
     def set_context(self, used: int, total: int) -> None:

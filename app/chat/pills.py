@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
-from engine.events import Finished, FinishReason
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from PySide6.QtGui import QResizeEvent
 
+    from engine.events import Finished
+
 _GAP = 6
 _PILL_HEIGHT = 24
+_FEWEST_COMPARED = 16  # Over fewer tokens the speed says too little to be compared.
 
 
 def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
@@ -23,7 +24,7 @@ def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
     stats = done.stats
     if stats.tokens:
         yield "", f"{stats.tokens_per_second:.{_places(stats.tokens_per_second)}f}", "tokens/s"
-    if stats.tokens and stats.speedup is not None:
+    if stats.tokens >= _FEWEST_COMPARED and stats.speedup is not None:
         yield "", f"{stats.speedup:.1f} ×", "plain"
     if stats.tokens:
         yield "", f"{stats.mean_accepted_length:.1f}", "tokens per pass"
@@ -31,8 +32,7 @@ def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
         yield "", f"{stats.acceptance_rate:.0%}".replace("%", " %"), "accepted"
     if stats.tokens:
         yield "first token", f"{stats.first_token_seconds:.1f} s", ""
-    if done.reason is not FinishReason.END_OF_TURN:
-        yield "", str(done.reason), ""
+    yield "", str(done.reason), ""
     yield "seed", f"{stats.params.sampling.seed}", ""
 
 
@@ -80,6 +80,7 @@ class PillRow(QWidget):
         button.setToolTip(hint)
         button.setAccessibleDescription(hint)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         return button
 
     def _arrange(self) -> None:

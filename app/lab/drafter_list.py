@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.elided import ElidedLabel
 from app.lab.fields import whole_field
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 LONGEST_DRAFT = 16
 _FIRST_LENGTH = 4
 _OFF = "off"
+_NAME_PIXELS = 96
+_MEASURE_HINT = "Tokens per pass · times plain speed, as last measured here."
+_ANOTHER_HINT = "Click the file's name to choose another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class DrafterList(QWidget):
         self._rows: list[_Row] = []
         self._chosen = _OFF
         self._measures: dict[str, str] = {}
+        self._files: dict[str, str] = {}  # family: the spec with the file chosen last
         self._group = QButtonGroup(self)
         self._length = whole_field(_FIRST_LENGTH, 1, LONGEST_DRAFT)
         self._length.setAccessibleName("Draft length")
@@ -79,10 +84,18 @@ class DrafterList(QWidget):
             self._group.addButton(row.button)
             self._column.addWidget(row)
             row.button.clicked.connect(lambda _checked=False, row=row: self._clicked(row))
+            row.file_requested.connect(self.draft_file_requested)
         self._show_state()
 
     def select(self, spec: str) -> None:
         """Show the drafter in charge; a family's row stands for its every model and depth."""
+        family = _family(spec)
+        before = _family(self._chosen)
+        if before != family:
+            # What was clicked did not come into force: its file is not to be tried again.
+            self._files.pop(before, None)
+        if ":" in spec:
+            self._files[family] = spec
         self._chosen = spec
         self._show_state()
 
@@ -112,26 +125,26 @@ class DrafterList(QWidget):
         column.addLayout(length)
 
     def _clicked(self, row: _Row) -> None:
-        if row.choice.needs_file and row is not self._row_of(self._chosen):
+        chosen_already = row is self._row_of(self._chosen)
+        spec = self._files.get(row.choice.spec, row.choice.spec)
+        if row.choice.needs_file and (chosen_already or ":" not in spec):
             # Chosen only when the file has been: until then what drafts now stays marked.
             self._show_state()
             self.draft_file_requested.emit()
-        elif row.choice.needs_file:
-            self.draft_file_requested.emit()
-        elif row is not self._row_of(self._chosen):
-            self._chosen = row.choice.spec
+        elif not chosen_already:
+            self._chosen = spec
             self._show_state()
-            self.drafter_chosen.emit(row.choice.spec)
+            self.drafter_chosen.emit(spec)
 
     def _row_of(self, spec: str) -> _Row | None:
-        family = spec.partition(":")[0].partition("@")[0]
         by_spec = {row.choice.spec: row for row in self._rows}
-        return by_spec.get(spec, by_spec.get(family))
+        return by_spec.get(spec, by_spec.get(_family(spec)))
 
     def _show_state(self) -> None:
         chosen = self._row_of(self._chosen)
         for row in self._rows:
-            spec = self._chosen if row is chosen else row.choice.spec
+            kept = self._files.get(row.choice.spec, row.choice.spec)
+            spec = self._chosen if row is chosen else kept
             row.show_state(chosen=row is chosen, spec=spec, measure=self._measures.get(spec))
         drafts = self._chosen != _OFF
         self._length.setEnabled(drafts)
@@ -142,21 +155,28 @@ class DrafterList(QWidget):
         )
 
 
+def _family(spec: str) -> str:
+    """The spec without its model and depth."""
+    return spec.partition(":")[0].partition("@")[0]
+
+
 class _Row(QFrame):
-    """One drafter; a click anywhere on it is a click on its button."""
+    """One drafter; a click on it is a click on its button, or beside a file's name for another."""
+
+    file_requested = Signal()
 
     def __init__(self, choice: DrafterRow) -> None:
         super().__init__()
         self.choice = choice
         self.button = QRadioButton(choice.label)
-        self._fact = QLabel()
+        self._fact = ElidedLabel()
         self._fact.setProperty("kind", "small")
-        self._fact.setTextFormat(Qt.TextFormat.PlainText)
         self.setProperty("kind", "row")
         self.setEnabled(choice.reason is None)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 5, 8, 5)
-        row.addWidget(self.button, 1)
+        row.addWidget(self.button)
+        row.addStretch(1)
         row.addWidget(self._fact)
 
     def show_state(self, *, chosen: bool, spec: str, measure: str | None) -> None:
@@ -169,18 +189,30 @@ class _Row(QFrame):
         if group is not None:
             group.setExclusive(True)
         path = spec.partition(":")[2] if self.choice.needs_file else ""
-        wanted = "choose a file" if self.choice.needs_file else ""
-        fact = self.choice.reason or measure or PurePath(path).name or wanted
+        wanted = "choose a file" if self.choice.needs_file and not path else ""
+        name = self._shortened(PurePath(path).name) if measure else PurePath(path).name
+        facts = [self.choice.reason] if self.choice.reason else [name, measure, wanted]
+        fact = " · ".join(part for part in facts if part)
         self._fact.setText(fact)
         self.button.setAccessibleDescription(fact)
-        self.setToolTip(self.choice.reason or path)
+        hints = [path and f"{path}\n{_ANOTHER_HINT}", measure and _MEASURE_HINT]
+        self.setToolTip(self.choice.reason or "\n".join(hint for hint in hints if hint))
         if self.property("chosen") is not chosen:
             self.setProperty("chosen", chosen)
             for widget in (self, self.button):
                 widget.style().unpolish(widget)
                 widget.style().polish(widget)
 
+    def _shortened(self, name: str) -> str:
+        """A file's name with room left for what was measured with it."""
+        mode = Qt.TextElideMode.ElideMiddle
+        return self._fact.fontMetrics().elidedText(name, mode, _NAME_PIXELS)
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """The row is one target."""
-        if event.button() is Qt.MouseButton.LeftButton:
+        """The row is one target, but for what stands on its right where that is a file."""
+        if event.button() is not Qt.MouseButton.LeftButton:
+            return
+        if self.choice.needs_file and self._fact.geometry().contains(event.position().toPoint()):
+            self.file_requested.emit()
+        else:
             self.button.click()

@@ -14,6 +14,8 @@ from app.lab.sampling import SamplingSection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PySide6.QtGui import QResizeEvent
+
     from app.theme import Theme
     from engine.events import Event
     from engine.stats import BaselineReading
@@ -71,8 +73,7 @@ class LabPanel(QScrollArea):
     def _assemble(self) -> None:
         body = QWidget()
         body.setObjectName("panelBody")
-        column = QVBoxLayout(body)
-        column.setContentsMargins(_EDGE, _EDGE, _EDGE, _EDGE)
+        column = self._column = QVBoxLayout(body)
         column.setSpacing(8)
         column.addWidget(_heading("Drafter"))
         column.addWidget(self.drafters)
@@ -85,6 +86,17 @@ class LabPanel(QScrollArea):
         column.addWidget(self.sampling)
         column.addStretch(1)
         self.setWidget(body)
+        self._keep_edges()
+
+    def _keep_edges(self) -> None:
+        # By the whole width, so that the scroll bar takes of the edge and nothing moves.
+        scroll_bar = self.width() - 1 - self.viewport().geometry().right()
+        self._column.setContentsMargins(_EDGE, _EDGE, max(_EDGE - scroll_bar, 0), _EDGE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The viewport's, which also changes when the scroll bar comes or goes."""
+        super().resizeEvent(event)
+        self._keep_edges()
 
 
 def _heading(words: str) -> QLabel:

@@ -9,6 +9,8 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout
 
+from app.elided import ElidedLabel
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -32,7 +34,8 @@ class PlotCard(QFrame):
         self.setAccessibleName(title)
         self._title = _label(title, "small")
         self._number = _label(NO_FIGURE, "number")
-        self._fact = _label("", "small")
+        self._fact = ElidedLabel()
+        self._fact.setProperty("kind", "small")
         self._area = pg.PlotItem()
         self._box = self._area.getViewBox()
         self._plot = pg.PlotWidget(plotItem=self._area)

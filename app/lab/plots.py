@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.stats import BaselineReading
 
 _AGE_MS = 10_000
+_LOADING = "calibration"  # A baseline from no reply, but from the passes timed at loading.
 _WORDS_SHARE = 0.2  # Of the card's height: what words beside a line take.
 _ACCEPTANCE_HINT = "Curve: the last 32 drafted tokens. Straight line: this reply so far."
 
@@ -83,7 +84,8 @@ class SpeedPlot(PlotCard):
         if self._baseline is not None:
             age = self._baseline.age_seconds + time.monotonic() - self._baseline_set_at
             figure = _figure(self._baseline.tokens_per_second)
-            self._plain_words.setText(f"plain, measured {age_words(age)} ago: {figure}")
+            measured = "measured while loading" if self._baseline.source == _LOADING else "measured"
+            self._plain_words.setText(f"plain, {measured} {age_words(age)} ago: {figure}")
         self.setAccessibleDescription(f"{self._number.text()}, {self._plain_words.toPlainText()}")
 
     def set_theme(self, theme: Theme) -> None:
@@ -95,12 +97,12 @@ class SpeedPlot(PlotCard):
 
     def _place_words(self, plain: float, highest: float) -> None:
         """Put the words on the side of their line that the curve leaves free and the card has."""
-        curve = self._speed.rate or plain
-        room_below, room_above = (
-            plain > _WORDS_SHARE * highest,
-            plain < (1 - _WORDS_SHARE) * highest,
-        )
-        below = room_below and (curve >= plain or not room_above)
+        height = _WORDS_SHARE * highest
+        points = self._speed.points
+        hidden_below = sum(plain - height < point < plain for point in points)
+        hidden_above = sum(plain < point < plain + height for point in points)
+        room_below, room_above = plain > height, plain < highest - height
+        below = room_below and (hidden_below <= hidden_above or not room_above)
         self._plain_words.setAnchor((0, 0) if below else (0, 1))
         self._plain_words.setPos(0, plain)
 
@@ -139,9 +141,10 @@ class AcceptancePlot(PlotCard):
         """Write the numbers as they are now: the share, and what a pass committed."""
         so_far, length = self._acceptance.so_far, self._acceptance.tokens_per_pass
         self._number.setText(NO_FIGURE if so_far is None else f"{round(100 * so_far)} %")
-        facts = [] if length is None else [f"{length:.1f} tokens per pass"]
-        self._fact.setText(" · ".join(facts if so_far is None else [*facts, "so far"]))
-        self.setAccessibleDescription(f"{self._fact.text()} {self._number.text()}")
+        facts = [] if length is None else [f"{length:.1f} tokens/pass"]
+        words = " · ".join(facts if so_far is None else [*facts, "so far"])
+        self._fact.setText(words)
+        self.setAccessibleDescription(f"{words} {self._number.text()}")
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of a theme."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRegularExpression, QSignalBlocker, Signal
 from PySide6.QtGui import QRegularExpressionValidator
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.lab.fields import FieldGrid, LinesField, decimal_field, whole_field
 from engine.params import ReplyParams, Rule, SamplingParams
@@ -37,6 +45,8 @@ class SamplingSection(QWidget):
         self._fold = QPushButton()
         self._fold.setProperty("kind", "fold")
         self._fold.setCheckable(True)
+        # Its words are broken to the width there is; they must not decide on it.
+        self._fold.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._rule = QComboBox()
         for rule, name in _RULES.items():
             self._rule.addItem(name, rule)
@@ -186,14 +196,17 @@ class SamplingSection(QWidget):
         self._fold.setText(self._summary(greedy=greedy))
 
     def _summary(self, *, greedy: bool) -> str:
-        """The folded line; what does not fit goes on in a second one."""
-        parts = ["Temperature 0"] if greedy else self._sampled_parts()
+        """The folded line; what does not fit goes on in further ones."""
+        first, *others = ["Temperature 0"] if greedy else self._sampled_parts()
         arrow = "▾" if self._fold.isChecked() else "▸"
-        line = " · ".join(parts)
-        room = self.width() - 24
-        if self.fontMetrics().horizontalAdvance(f"{line} {arrow}") > room and len(parts) > 1:
-            line = f"{' · '.join(parts[:-1])}\n{parts[-1]}"
-        return f"{line} {arrow}"
+        lines = [first]
+        for part in others:
+            longer = f"{lines[-1]} · {part}"
+            if self._fold.fontMetrics().horizontalAdvance(f"{longer} {arrow}") > self.width() - 24:
+                lines.append(part)
+            else:
+                lines[-1] = longer
+        return "\n".join(lines) + f" {arrow}"
 
     def _sampled_parts(self) -> list[str]:
         parts = [self._rule.currentText(), f"temperature {self._temperature.value():g}"]
@@ -203,6 +216,8 @@ class SamplingSection(QWidget):
             parts.append(f"top-p {self._top_p.value():g}")
         if self._min_p.value():
             parts.append(f"min-p {self._min_p.value():g}")
+        if self._new_seed.isChecked():
+            return [*parts, "new seed each time"]
         return [*parts, f"seed {self._seed.text() or 0}"]
 
     def resizeEvent(self, event: QResizeEvent) -> None:

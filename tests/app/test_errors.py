@@ -53,6 +53,24 @@ def test_details_are_offered_only_where_there_are_any(banner):
     assert not more.isHidden()
 
 
+def test_a_failure_hides_no_note_and_a_newer_failure_replaces_the_older(banner):
+    banner.show_note("This model has no chat template.")
+
+    banner.show_failure(Failure("No such draft model."))
+    banner.show_failure(Failure("Another vocabulary."))
+
+    assert banner.sentence == "Another vocabulary.\nThis model has no chat template."
+
+
+def test_a_note_comes_beneath_a_failure_and_only_once(banner):
+    banner.show_failure(Failure("No such draft model."))
+
+    banner.show_note("This model has no chat template.")
+    banner.show_note("This model has no chat template.")
+
+    assert banner.sentence == "No such draft model.\nThis model has no chat template."
+
+
 def test_a_banner_goes_when_it_is_dismissed(banner):
     banner.show_note("This model has no chat template.")
 

@@ -91,6 +91,17 @@ def test_a_narrow_header_gives_up_the_seal_before_the_name(header):
     assert target(header).text() == "SmolLM2 135M Instruct ▾"
 
 
+def test_the_seal_is_shown_wherever_there_is_room_for_it(header):
+    header.show_target("Tiny", "cpu", bit_exact=True)
+    parts = [target(header), seal(header), *header.findChildren(QPushButton)]
+    needed = sum(part.sizeHint().width() for part in parts if part.isVisible()) + 8 * 8
+
+    header.resize(needed, 51)
+
+    assert needed < 600
+    assert seal(header).isVisible()
+
+
 def test_a_name_that_is_too_long_is_cut_short(header):
     header.show_target("A model with a very long name " * 5, "cpu", bit_exact=True)
     header.resize(400, 51)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,24 @@ print(app.event(QEvent(QEvent.Type.Quit)))
     )
 
     assert done.stdout.split() == ["asked", "True"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_request_to_terminate_closes_the_window_and_keeps_the_choices(tmp_path):
+    folders = {name: str(tmp_path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    command = [sys.executable, "-m", "app", "--target", str(tmp_path / "none")]
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **folders}) as app:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not _is_ready(tmp_path):
+            threading.Event().wait(0.05)
+        app.terminate()
+
+    assert app.returncode == 0
+    assert list(tmp_path.rglob("settings.ini"))
+
+
+def _is_ready(folder: Path) -> bool:
+    return any("is ready" in log.read_text("utf-8") for log in folder.rglob("*.log"))
 
 
 def test_an_unknown_option_is_refused_in_a_sentence(capsys):

@@ -27,6 +27,13 @@ def test_settings_come_back_as_they_were_saved(tmp_path):
     assert SettingsStore(tmp_path / "settings.ini").load() == saved
 
 
+def test_saving_says_whether_it_could_be_done(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+
+    assert SettingsStore(tmp_path / "settings.ini").save(Settings())
+    assert not SettingsStore(tmp_path / "file" / "settings.ini").save(Settings())
+
+
 def test_without_a_file_everything_has_its_default(tmp_path):
     assert SettingsStore(tmp_path / "none" / "settings.ini").load() == Settings()
 

@@ -152,6 +152,39 @@ def test_regenerating_with_the_same_seed_and_with_a_new_one(run, store):
     assert seeds[0] == seeds[1] != seeds[2]
 
 
+@pytest.mark.parametrize("words", ["Regenerate", "Same seed"])
+@pytest.mark.parametrize("by_mouse", [True, False])
+def test_after_a_reply_is_asked_for_again_the_composer_has_the_focus(run, store, words, by_mouse):
+    async def scenario():
+        async with opened(FakeLoad(says("one")), store) as window:
+            type_and_send(window, "hello")
+            await until(lambda: len(window.chat.replies) == 1 and not window.chat.busy)
+            asked = button(window, words)
+            if by_mouse:
+                QTest.mouseClick(asked, Qt.MouseButton.LeftButton)
+            else:
+                asked.setFocus()
+                QTest.keyClick(asked, Qt.Key.Key_Space)
+            await until(lambda: len(window.chat.replies) == 2 and not window.chat.busy)
+            return box_of(window).hasFocus()
+
+    assert run(scenario())
+
+
+@pytest.mark.parametrize("words", ["Copy", "New chat"])
+def test_a_click_on_a_button_gives_it_no_focus(run, store, words):
+    async def scenario():
+        async with opened(FakeLoad(says("one")), store) as window:
+            type_and_send(window, "hello")
+            await until(lambda: window.chat.replies and not window.chat.busy)
+            window.resize(1200, 700)
+            clicked = button(window, words)
+            QTest.mouseClick(clicked, Qt.MouseButton.LeftButton)
+            return clicked.hasFocus()
+
+    assert not run(scenario())
+
+
 def test_what_the_model_writes_is_shown_and_not_obeyed(run, store):
     markup = "<img src=x onerror=alert(1)><b>bold</b> &amp; **stars**"
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QPushButton, QRadioButton
 
 from app.engine_thread import EngineThread
-from app.settings import Settings
+from app.settings import Settings, SettingsStore
 from app.theme import load_theme
 from app.window import MainWindow
 from engine.errors import ModelError
@@ -100,6 +100,29 @@ def test_choices_and_place_come_back_after_a_restart(run, store):
     assert not colours
     assert (kept.drafter, kept.draft_length) == ("off", 9)
     assert (values["temperature"], values["system_prompt"]) == (0.25, "Be brief.")
+
+
+def test_a_choice_is_kept_without_the_window_being_closed(run, store):
+    async def scenario():
+        async with opened(FakeLoad(says("one")), store) as window:
+            window.panel.drafters.drafter_chosen.emit("off")
+            window.panel.sampling._temperature.setValue(0.25)
+            await until(lambda: store.load().drafter == "off")
+            return store.load().sampling["temperature"]
+
+    assert run(scenario()) == 0.25
+
+
+def test_settings_that_cannot_be_written_are_told(run, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    store = SettingsStore(tmp_path / "file" / "settings.ini")
+
+    async def scenario():
+        async with opened(FakeLoad(says("one")), store) as window:
+            await until(window.banner.isVisible)
+            return window.banner.sentence
+
+    assert "cannot be written" in run(scenario())
 
 
 def test_a_target_that_cannot_be_loaded_says_so_and_the_old_one_stays(run, store):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QEvent, QMimeData, QObject, Qt
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QProgressBar, QPushButton
 
@@ -134,6 +134,39 @@ def test_nothing_is_sent_before_a_model_is_there(composer, sent, qtbot):
     assert box(composer).placeholderText() == "Loading…"
     composer.set_ready(True, PLACEHOLDER)
     assert button(composer, "Send").isEnabled()
+
+
+class Paints(QObject):
+    """Counts how often what it watches is painted."""
+
+    count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's own
+        self.count += event.type() is QEvent.Type.Paint
+        return False
+
+
+def test_a_new_placeholder_is_painted_at_once(composer, qtbot):
+    composer.set_ready(False, "Loading…")
+    QApplication.processEvents()
+    paints = Paints()
+    box(composer).viewport().installEventFilter(paints)
+
+    composer.set_ready(True, PLACEHOLDER)
+
+    qtbot.waitUntil(lambda: paints.count > 0)
+
+
+@pytest.mark.parametrize(("words", "busy_before"), [("Send", False), ("Stop", True)])
+def test_a_button_that_goes_leaves_the_focus_to_the_text(composer, qtbot, words, busy_before):
+    composer.restore("text")
+    composer.set_busy(busy_before)
+    button(composer, words).setFocus()
+    qtbot.waitUntil(button(composer, words).hasFocus)
+
+    composer.set_busy(not busy_before)
+
+    assert box(composer).hasFocus()
 
 
 def test_a_failed_prompt_comes_back_into_the_empty_box(composer):

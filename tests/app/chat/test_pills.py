@@ -21,12 +21,18 @@ def test_a_full_account_reads_as_in_the_design():
         "2.3 tokens per pass",
         "61 % accepted",
         "first token 0.2 s",
+        "end of turn",
         "seed 42",
     ]
 
 
 def test_an_unknown_baseline_gives_no_pill():
     assert not any("plain" in pill for pill in words(ended(baseline=None)))
+
+
+@pytest.mark.parametrize(("tokens", "compared"), [(15, False), (16, True)])
+def test_a_few_tokens_are_too_few_to_be_compared_with_plain_speed(tokens, compared):
+    assert any("plain" in pill for pill in words(ended(tokens=tokens))) is compared
 
 
 def test_without_a_draft_there_is_no_acceptance():
@@ -39,10 +45,8 @@ def test_a_reply_stopped_before_its_first_token_has_no_speed():
     assert pills == ["stopped", "seed 42"]
 
 
-@pytest.mark.parametrize(
-    "reason", [reason for reason in FinishReason if reason.name != "END_OF_TURN"]
-)
-def test_an_end_that_is_not_the_models_own_is_named(reason):
+@pytest.mark.parametrize("reason", list(FinishReason))
+def test_every_end_is_named(reason):
     assert str(reason) in words(ended(reason))
 
 

@@ -173,6 +173,51 @@ def test_another_file_can_be_asked_for_while_one_is_in_use(drafters, files):
     assert marked(drafters) == ["Draft model…"]
 
 
+def test_a_chosen_file_drafts_again_with_a_click(drafters, files, told):
+    drafters.select("draft-model:/models/tiny.gguf")
+    drafters.apply_measure("draft-model:/models/tiny.gguf", 2.5, 1.4)
+    radio(drafters, "N-gram").click()
+    drafters.select("ngram")
+    told.clear()
+
+    kept = fact(drafters, "Draft model…")
+    radio(drafters, "Draft model…").click()
+
+    assert kept == "tiny.gguf · 2.5 · 1.4 ×"
+    assert told == ["draft-model:/models/tiny.gguf"]
+    assert files == []
+
+
+def test_a_click_on_the_files_name_asks_for_another(drafters, files, told, qtbot):
+    drafters.select("draft-model:/models/tiny.gguf")
+    radio(drafters, "N-gram").click()
+    told.clear()
+    there = row(drafters, "Draft model…")
+    name = part_of(there, QLabel).geometry().center()
+
+    qtbot.mouseClick(there, Qt.MouseButton.LeftButton, pos=name)
+
+    assert files == [None]
+    assert told == []
+
+
+def test_a_file_that_would_not_draft_is_not_tried_again(drafters, files):
+    drafters.select("draft-model:/models/tiny.gguf")
+    radio(drafters, "N-gram").click()
+    radio(drafters, "Draft model…").click()
+    drafters.select("ngram")
+
+    radio(drafters, "Draft model…").click()
+
+    assert files == [None]
+
+
+def test_figures_say_what_they_are(drafters):
+    drafters.apply_measure("ngram", 1.4, 1.2)
+
+    assert "Tokens per pass · times plain speed" in row(drafters, "N-gram").toolTip()
+
+
 def test_rows_show_what_was_measured_here_last(drafters):
     drafters.apply_measure("ngram", 1.3, 1.1)
     drafters.apply_measure("ngram", 1.4, 1.2)

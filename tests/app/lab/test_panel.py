@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from app.lab.drafter_list import DrafterRow
 from app.lab.panel import PANEL_PIXELS, LabPanel
 from app.theme import load_theme
 from engine.stats import BaselineReading
@@ -54,6 +55,26 @@ def test_reset_empties_both_plots(panel):
     panel.reset()
 
     assert labels(panel).count("—") == 2
+
+
+def right_edges(panel: LabPanel) -> list[int]:
+    return [card.mapTo(panel, card.rect().topRight()).x() for card in (panel.speed, panel.drafters)]
+
+
+def test_long_words_and_the_scroll_bar_widen_nothing_and_move_nothing(panel, qtbot):
+    panel.widget().layout().activate()
+    before = right_edges(panel)
+    reasons = [DrafterRow("medusa", "Medusa", reason="not trained for this model " * 5)]
+    panel.drafters.set_choices(reasons)
+    panel.acceptance._number.setText("100 %")
+    panel.acceptance._fact.setText("16.0 tokens per pass · so far, and then some more words")
+    panel.sampling.set_values({"top_k": 40, "top_p": 0.95, "min_p": 0.05})
+    panel.resize(panel.width(), 300)
+
+    qtbot.waitUntil(panel.verticalScrollBar().isVisible)
+
+    assert panel.widget().width() <= panel.viewport().width()
+    assert right_edges(panel) == before
 
 
 def test_a_narrow_part_never_needs_to_scroll_sideways(panel, qtbot):

@@ -119,13 +119,20 @@ def test_speed_shows_the_rate_of_the_last_seconds(speed):
     assert "60" in labels(speed)
 
 
-def test_the_baseline_says_how_old_it_is(speed):
-    speed.set_baseline(BaselineReading(74.0, "calibration", 40.0))
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("calibration", "plain, measured while loading 40 s ago: 74"),
+        ("plain rounds", "plain, measured 40 s ago: 74"),
+    ],
+)
+def test_the_baseline_says_how_old_it_is_and_from_when(speed, source, words):
+    speed.set_baseline(BaselineReading(74.0, source, 40.0))
 
     speed.redraw()
     speed.show_words()
 
-    assert words_on(speed) == ["plain, measured 40 s ago: 74"]
+    assert words_on(speed) == [words]
 
 
 def test_an_unknown_baseline_draws_no_line(speed):
@@ -152,7 +159,7 @@ def test_acceptance_shows_the_share_and_the_accepted_length_beside_it(acceptance
     acceptance.show_words()
 
     assert "67 %" in labels(acceptance)
-    assert "3.0 tokens per pass · so far" in labels(acceptance)
+    assert "3.0 tokens/pass · so far" in labels(acceptance)
 
 
 def test_plain_decoding_has_a_length_but_no_share(acceptance):
@@ -160,7 +167,7 @@ def test_plain_decoding_has_a_length_but_no_share(acceptance):
 
     acceptance.show_words()
 
-    assert {"—", "1.0 tokens per pass"} <= set(labels(acceptance))
+    assert {"—", "1.0 tokens/pass"} <= set(labels(acceptance))
 
 
 def test_a_theme_changes_the_curve_that_is_there(plot):
@@ -179,7 +186,7 @@ def test_a_card_has_a_name_and_tells_its_figures(acceptance):
     acceptance.show_words()
 
     assert acceptance.accessibleName() == "Acceptance"
-    assert acceptance.accessibleDescription() == "3.0 tokens per pass · so far 67 %"
+    assert acceptance.accessibleDescription() == "3.0 tokens/pass · so far 67 %"
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,27 @@ def test_the_defaults_are_those_of_a_chat(section):
 
 
 def test_the_folded_line_sums_up_what_matters(section):
-    section.set_values({"seed": 42})
+    section.set_values({"seed": 42, "new_seed": False})
 
     assert folded_line(section) == "Coupled · temperature 0.7 · top-p 0.95 · seed 42 ▸"
+
+
+def test_a_seed_that_the_next_reply_will_not_have_is_not_shown(section):
+    section.set_values({"seed": 42, "new_seed": True})
+
+    assert "42" not in folded_line(section)
+    assert "new seed each time" in folded_line(section)
+
+
+def test_the_folded_line_is_never_wider_than_its_place(section):
+    section.set_values(
+        {"rule": "rejection", "temperature": 1.25, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
+    )
+
+    fold = part_of(section, QPushButton)
+    assert fold.width() == section.width() == 312
+    for line in fold.text().split("\n"):
+        assert fold.fontMetrics().horizontalAdvance(line) <= 312 - 16
 
 
 def test_a_click_unfolds_the_fields(section):
