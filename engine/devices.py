@@ -14,6 +14,8 @@ import torch
 
 from engine.errors import EngineError
 
+AUTO = "auto"
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -43,7 +45,7 @@ def chosen_device(device: str) -> str:
     Raises:
         EngineError: there is no such device here; with those that are.
     """
-    if device == "auto":
+    if device == AUTO:
         if torch.cuda.is_available():
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
@@ -60,7 +62,7 @@ def chosen_dtype(dtype: str, device: str) -> torch.dtype:
     Raises:
         EngineError: no such dtype; with those there are.
     """
-    if dtype == "auto":
+    if dtype == AUTO:
         fast = device != "cpu" or _cpu_multiplies_bfloat16()
         return torch.bfloat16 if fast else torch.float32
     known = {

@@ -166,3 +166,11 @@ def row_mask(draft: Draft, passengers: Passengers) -> Tensor:
         mask[1 + node, 1 + node] = True
     mask[1 + nodes :, 1 + nodes :] = passengers.sees
     return mask
+
+
+def rows_behind(before: int, mask: Tensor) -> Tensor:
+    """`mask` with `before` more rows in front: a causal run that everything after it sees."""
+    rows = before + len(mask)
+    whole = torch.ones(rows, rows, dtype=torch.bool).tril()
+    whole[before:, before:] = mask
+    return whole

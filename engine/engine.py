@@ -18,12 +18,14 @@ from engine.devices import Device, chosen_device, chosen_dtype, devices
 from engine.drafters import FAMILIES
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError
 from engine.models.catalog import DEFAULT, ModelSource, find_model
-from engine.models.transformers_lm import TransformersLM, load_model
+from engine.models.loading import PACKED, load_lm
+from engine.models.self_check import rows_are_bit_exact
+from engine.models.tokenizer import load_tokenizer
 from engine.params import ReplyParams
 from engine.session import Session
 from engine.speculation import Committed, Drafting, speculate
 from engine.stats import Baseline
-from engine.templates import ChatFormat, Message, load_tokenizer
+from engine.templates import ChatFormat, Message
 from engine.text import ReplyText
 
 if TYPE_CHECKING:
@@ -61,13 +63,15 @@ class Engine:
         chat_format: ChatFormat,
         *,
         device: str,
-        dtype: torch.dtype,
+        dtype: str,
+        weights: str,
         vocabulary: dict[str, int],
     ) -> None:
         self.name = source.name
         self.source = source.spec
         self.device = device
-        self.dtype = str(dtype).removeprefix("torch.")
+        self.dtype = weights
+        self.bit_exact = False
         self.context_length = lm.context_length
         self.notes = chat_format.notes
         self.has_chat_template = chat_format.has_template
@@ -105,23 +109,25 @@ class Engine:
         steps.begin("Finding the model", 0.0)
         source = find_model(target)
         place = chosen_device(device)
-        kind = chosen_dtype(dtype, place)
+        chosen_dtype(dtype, place)  # an unknown name is refused before anything is read
         steps.begin("Reading the tokenizer", 0.05)
         tokenizer = load_tokenizer(source)
         steps.begin("Reading the weights", 0.25)
-        model = load_model(source, device=place, dtype=kind)
         end = cast("int | None", tokenizer.eos_token_id)
-        lm = TransformersLM(
-            model,
+        loaded = load_lm(
+            source,
+            device=place,
+            dtype=dtype,
             vocabulary=len(tokenizer),
             end_ids=frozenset() if end is None else frozenset([end]),
         )
         engine = cls(
             source,
-            lm,
+            loaded.lm,
             ChatFormat(tokenizer),
             device=place,
-            dtype=kind,
+            dtype=dtype,
+            weights=loaded.dtype,
             vocabulary=tokenizer.get_vocab(),
         )
         steps.begin("Measuring plain decoding", 0.9)
@@ -164,8 +170,14 @@ class Engine:
         if key not in self._draft_lms:
             tokenizer = load_tokenizer(source)
             self._check_vocabulary(source.name, tokenizer.get_vocab())
-            model = load_model(source, device=self.device, dtype=self._dtype)
-            self._draft_lms[key] = TransformersLM(model, vocabulary=len(tokenizer))
+            loaded = load_lm(
+                source,
+                device=self.device,
+                dtype=self._dtype,
+                vocabulary=len(tokenizer),
+                end_ids=frozenset(),
+            )
+            self._draft_lms[key] = loaded.lm
         return self._draft_lms[key]
 
     def new_session(self, system_prompt: str = "", drafter: str = "off") -> Session:
@@ -180,12 +192,13 @@ class Engine:
         )
 
     def try_out(self, stop: threading.Event) -> None:
-        """See that the target runs, and measure how fast it decodes plainly.
+        """See that the target runs, whether its bits hold still, and how fast it decodes plainly.
 
         Raises:
             ModelError: it loads but does not run. OutOfMemory: it does not fit.
         """
         try:
+            self.bit_exact = self.dtype == PACKED and rows_are_bit_exact(self.lm)
             self.calibrate(stop)
         except EngineError:
             raise

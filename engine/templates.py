@@ -12,14 +12,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, cast
 
 from jinja2 import TemplateError
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from engine.errors import EngineError, ModelError
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.models.catalog import ModelSource
+    from transformers import PreTrainedTokenizerBase
 
 Role = Literal["system", "user", "assistant"]
 
@@ -34,25 +33,6 @@ class Message:
     role: Role
     content: str
     ids: tuple[int, ...] | None = None
-
-
-def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
-    """The tokenizer beside a model.
-
-    Raises:
-        ModelError: there is none that can be read.
-    """
-    gguf = {"gguf_file": source.path.name} if source.is_gguf else {}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            str(source.folder), **gguf, local_files_only=True, trust_remote_code=False
-        )
-    except Exception as error:  # transformers and gguf raise of every kind on damaged files
-        raise ModelError(
-            f"The tokenizer of {source.path.name} could not be read; the file may be damaged or "
-            f"incomplete ({type(error).__name__})."
-        ) from error
-    return cast("PreTrainedTokenizerBase", tokenizer)
 
 
 class ChatFormat:

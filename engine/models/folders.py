@@ -20,3 +20,10 @@ def data_folder() -> Path:
 def models_folder() -> Path:
     """The folder for models that Draftlight got itself."""
     return data_folder() / "models"
+
+
+def cache_folder() -> Path:
+    """The folder for what can be made again; it need not exist yet."""
+    if os.environ.get(DATA_VARIABLE):
+        return data_folder() / "cache"
+    return platformdirs.user_cache_path("Draftlight", appauthor=False)

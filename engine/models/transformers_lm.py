@@ -29,6 +29,7 @@ from engine.draft import (
     row_ids,
     row_mask,
     row_positions,
+    rows_behind,
 )
 from engine.errors import ModelError
 from engine.models.causal_lm import CHUNK_ROWS, Chunk, Scores
@@ -148,7 +149,7 @@ class TransformersLM:
             memo,
             (*before, *row_ids(root, draft, passengers)),
             (*range(start, len(ids) - 1), *row_positions(len(ids) - 1, draft, passengers)),
-            _behind(len(before), row_mask(draft, passengers)),
+            rows_behind(len(before), row_mask(draft, passengers)),
             logit_rows=wanted,
             taps=taps,
         )
@@ -248,14 +249,6 @@ class TransformersLM:
         dtype = self._model.dtype
         blocked = torch.full(sees.shape, torch.finfo(dtype).min, dtype=dtype, device=sees.device)
         return blocked.masked_fill_(sees, 0.0)
-
-
-def _behind(before: int, mask: Tensor) -> Tensor:
-    """`mask` with `before` more rows in front: a causal run that everything after it sees."""
-    rows = before + len(mask)
-    whole = torch.ones(rows, rows, dtype=torch.bool).tril()
-    whole[before:, before:] = mask
-    return whole
 
 
 def _with_first_layers(model: PreTrainedModel, count: int) -> PreTrainedModel:
