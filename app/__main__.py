@@ -34,6 +34,7 @@ logger = logging.getLogger("app")
 
 _LOG_BYTES = 1_000_000
 _OLD_LOGS = 3
+_SWITCH_SECONDS = 0.0005
 _INTERRUPTED = 130
 
 
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     multiprocessing.freeze_support()
     options = _options(arguments)
     _start_log()
+    # The engine's kernels release the interpreter; it should get it back from the window quickly.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     app = App(sys.argv[:1])
     app.setApplicationName("Draftlight")
     app.setStyle("Fusion")

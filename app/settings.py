@@ -29,7 +29,7 @@ class Settings:
     target: str = "default"
     device: str = "auto"
     drafter: str = "ngram"
-    draft_length: int = 4
+    draft_length: int = 3
     colours: bool = True
     panel: bool = True
     maximised: bool = False

@@ -208,7 +208,7 @@ def _shared_options() -> argparse.ArgumentParser:
     add("--device", default="auto", help="auto, cpu, cuda:0, mps")
     add("--dtype", default="auto", help="auto, bfloat16, float16, float32, float64")
     add("--threads", type=_positive, metavar="N", help="of the CPU; torch's own choice without it")
-    add("--draft-length", type=_positive, default=4, metavar="N", help="tokens ahead (4)")
+    add("--draft-length", type=_positive, default=3, metavar="N", help="tokens ahead (3)")
     add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")
     add("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
     add("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")

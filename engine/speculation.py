@@ -34,7 +34,7 @@ class Drafting:
     """What may change while a reply runs; the loop reads it once a round."""
 
     drafter: Drafter
-    draft_length: int = 4
+    draft_length: int = 3
     tree_nodes: int = 0
 
 

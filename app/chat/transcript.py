@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _BETWEEN_TURNS = 24
 _NEAR_THE_END = 8
-_LEAST_PAUSE_MS = 33
+_LEAST_PAUSE_MS = 66
 _PAUSE_PER_WORK = 4  # However long a paragraph grows, showing it takes at most a fifth of the time.
 _USER_SHARE = 0.82  # A user's turn never fills the column, so that sides tell who speaks.
 

@@ -212,6 +212,6 @@ def test_the_system_prompt_reaches_the_model(engine):
 def test_the_plan_is_told_in_words(engine):
     session = engine.new_session(drafter="ngram")
 
-    assert session.plan_sentence() == "Drafting up to 4 ahead, every round."
+    assert session.plan_sentence() == "Drafting up to 3 ahead, every round."
     session.drafting.drafter = engine.drafter("off")
     assert session.plan_sentence() == "Decoding plainly: one token a pass."

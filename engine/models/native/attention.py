@@ -25,6 +25,7 @@ WINDOW = 2 * STEP
 DEEPEST = STEP
 """Drafts must stay less deep than this, so that what lies before a boundary is always committed."""
 
+_MANY_SLOTS = 2048
 _SMALL_PRODUCT = 16**3
 _MOST_ROWS = 16
 """Rows in one product: from about 32 on, torch's bfloat16 `bmm` may sum in another order."""
@@ -41,7 +42,7 @@ class Span:
 
     slots: (rows, WINDOW) cache slots of each row's window in path order; None where they are simply
     the WINDOW slots from the boundary on.
-    blocked: (rows, 1, boundary + WINDOW) what is added to the scores, 0 or minus infinity.
+    blocked: (rows * group, WINDOW) what is added to the window's scores, 0 or minus infinity.
     """
 
     first: int
@@ -51,11 +52,14 @@ class Span:
     blocked: Tensor
 
 
-def spans(positions: Sequence[int], paths: Sequence[Sequence[int]], prefix: int) -> list[Span]:
+def spans(
+    positions: Sequence[int], paths: Sequence[Sequence[int]], *, prefix: int, group: int
+) -> list[Span]:
     """How the rows of a pass look at the cache.
 
     positions: per row its absolute position; paths: per row the slots of its ancestors in the pass
-    and itself, from the top; prefix: slots of the committed rows, which stand at their positions.
+    and itself, from the top; prefix: slots of the committed rows, which stand at their positions;
+    group: query heads to a key head.
     """
     found: list[Span] = []
     first = 0
@@ -65,31 +69,37 @@ def spans(positions: Sequence[int], paths: Sequence[Sequence[int]], prefix: int)
         most = min(len(positions), first + _MOST_ROWS)
         while last < most and boundary(positions[last]) == start:
             last += 1
-        found.append(_span(first, last, start, positions, paths, prefix))
+        found.append(_span(range(first, last), start, positions, paths, prefix, group))
         first = last
     return found
 
 
 def _span(
-    first: int,
-    last: int,
+    rows: range,
     start: int,
     positions: Sequence[int],
     paths: Sequence[Sequence[int]],
     prefix: int,
+    group: int,
 ) -> Span:
     windows: list[list[int]] = []
-    blocked = torch.zeros(last - first, 1, start + WINDOW)
-    for row in range(first, last):
+    blocked = torch.zeros(len(rows), WINDOW, dtype=torch.bfloat16)
+    for at, row in enumerate(rows):
         # Only a chain reaches past the prefix this far, and there slots are positions.
         seen = [*range(start, prefix), *paths[row][max(0, start - prefix) :]]
-        blocked[row - first, 0, start + len(seen) :] = -torch.inf
+        blocked[at, len(seen) :] = -torch.inf
         windows.append([*seen, *[start] * (WINDOW - len(seen))])
     straight = all(
-        window[: positions[first + at] - start + 1] == list(range(start, positions[first + at] + 1))
-        for at, window in enumerate(windows)
+        window[: positions[row] - start + 1] == list(range(start, positions[row] + 1))
+        for row, window in zip(rows, windows, strict=True)
     )
-    return Span(first, last, start, None if straight else torch.tensor(windows), blocked)
+    return Span(
+        first=rows.start,
+        last=rows.stop,
+        boundary=start,
+        slots=None if straight else torch.tensor(windows),
+        blocked=blocked.repeat_interleave(group, dim=0),
+    )
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, where: Sequence[Span]) -> Tensor:
@@ -104,36 +114,49 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, where: Sequence[Span])
 
 def _attend_span(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> Tensor:
     heads, rows, group, width = queries.shape
-    start, end = span.boundary, span.boundary + WINDOW
-    together = _padded(queries.reshape(heads, rows * group, width), rows * group, width)
+    start, end, count = span.boundary, span.boundary + WINDOW, rows * group
+    together = _padded(queries.reshape(heads, count, width), count, width)
     if span.slots is None:
-        own = torch.bmm(together, keys[:, start:end].transpose(1, 2))
-        own = own[:, : rows * group].view(heads, rows, group, WINDOW)
+        scores = _products(together, keys[:, :end].transpose(1, 2))[:, :count]
     else:
-        apart = _padded(queries, group, width)
-        own = torch.matmul(apart, keys[:, span.slots].transpose(2, 3))[:, :, :group]
-    scores = own
+        own = _padded(queries, group, width) @ keys[:, span.slots].transpose(2, 3)
+        scores = own[:, :, :group].reshape(heads, count, WINDOW)
+        if start:
+            before = _products(together, keys[:, :start].transpose(1, 2))[:, :count]
+            scores = torch.cat([before, scores], dim=-1)
+    # bfloat16's own kernels for sums and softmax work in float32 and round once.
+    scores[..., start:] += span.blocked
+    weights = torch.softmax(scores, dim=-1)
+    summed = _own_sum(weights[..., start:], values, span, group)
     if start:
-        before = torch.bmm(together, keys[:, :start].transpose(1, 2))[:, : rows * group]
-        scores = torch.cat([before.view(heads, rows, group, start), own], dim=-1)
-    weights = torch.softmax(scores.float() + span.blocked, dim=-1).to(torch.bfloat16)
-    summed = _own_sum(weights[..., start:], values, span, width)
-    if start:
-        earlier = weights[..., :start].reshape(heads, rows * group, start)
-        sums = torch.bmm(_padded(earlier, rows * group, width), values[:, :start])
-        summed = summed.float() + sums[:, : rows * group].view(heads, rows, group, width)
-    return summed.to(torch.bfloat16).permute(1, 0, 2, 3).reshape(rows, -1)
+        padded = _padded(weights[..., :start], count, width)
+        summed = summed + _products(padded, values[:, :start])[:, :count]
+    return summed.view(heads, rows, group, width).transpose(0, 1).reshape(rows, -1)
 
 
-def _own_sum(weights: Tensor, values: Tensor, span: Span, width: int) -> Tensor:
-    """The weighted values of each row's own window, (heads, rows, group, width)."""
-    heads, rows, group, window = weights.shape
-    if span.slots is not None:
-        padded = _padded(weights, group, width)
-        return torch.matmul(padded, values[:, span.slots])[:, :, :group]
-    flat = _padded(weights.reshape(heads, rows * group, window), rows * group, width)
-    sums = torch.bmm(flat, values[:, span.boundary : span.boundary + window])
-    return sums[:, : rows * group].view(heads, rows, group, width)
+def _own_sum(weights: Tensor, values: Tensor, span: Span, group: int) -> Tensor:
+    """The weighted values of each row's own window, (heads, rows * group, width)."""
+    heads, count, window = weights.shape
+    width = values.shape[-1]
+    if span.slots is None:
+        own = values[:, span.boundary : span.boundary + window]
+        return _products(_padded(weights, count, width), own)[:, :count]
+    apart = _padded(weights.reshape(heads, -1, group, window), group, width)
+    return (apart @ values[:, span.slots])[:, :, :group].reshape(heads, count, width)
+
+
+def _products(rows: Tensor, matrices: Tensor) -> Tensor:
+    """(heads, m, k) times a stretch of the cache, (heads, k, n).
+
+    `bmm` copies the stretch before it multiplies; where it is long, a product a head is quicker,
+    since one head's rows are contiguous. The length follows from the position alone.
+    """
+    if max(matrices.shape[1:]) < _MANY_SLOTS:
+        return torch.bmm(rows, matrices)
+    products = rows.new_empty(rows.shape[0], rows.shape[1], matrices.shape[2])
+    for row, matrix, product in zip(rows, matrices, products, strict=True):
+        torch.mm(row, matrix, out=product)
+    return products
 
 
 def _padded(rows: Tensor, count: int, width: int) -> Tensor:

@@ -1,6 +1,7 @@
 """A decoder's forward pass over the rows of one pass, written for few and large kernels."""
 
 # torch's own annotations leave these unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
@@ -101,8 +102,11 @@ class Decoder:
         return turns[:, None] * self.head_scales
 
     def _normed(self, residual: Tensor, weight: Tensor) -> Tensor:
-        normed = functional.rms_norm(residual, weight.shape, weight, self.config.norm_epsilon)
-        return normed.to(torch.bfloat16)
+        # rms_norm falls apart into many small kernels on a CPU; here are fewer.
+        size = residual.shape[-1]
+        length = torch.linalg.vector_norm(residual, dim=-1, keepdim=True)
+        root = torch.hypot(length, length.new_tensor(size * self.config.norm_epsilon).sqrt())
+        return (residual * (size**0.5 / root) * weight).to(torch.bfloat16)
 
 
 def frequencies(config: DecoderConfig, factors: Tensor | None = None) -> Tensor:

@@ -144,6 +144,6 @@ class NativeLM:
                 torch.tensor(list(positions)),
                 first,
                 slots.layers,
-                spans(positions, paths, first),
+                spans(positions, paths, prefix=first, group=self._decoder.config.group),
                 taps,
             )
