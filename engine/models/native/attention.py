@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STEP = 32
 WINDOW = 2 * STEP
 DEEPEST = STEP
-"""Drafts must stay less deep than this, so that what lies before a boundary is always committed."""
+"""Trees must stay less deep than this, so that what lies before a boundary is committed."""
 
 _MANY_SLOTS = 2048
 _SMALL_PRODUCT = 16**3

@@ -25,7 +25,7 @@ from engine.errors import ModelError
 from engine.models.causal_lm import FINAL, Chunk, Scores
 from engine.models.kv_memo import KVMemo
 from engine.models.memory import memory_errors
-from engine.models.native.attention import spans
+from engine.models.native.attention import DEEPEST, spans
 from engine.models.native.cache import Slots
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class NativeLM:
         taps: Sequence[int] = (),
     ) -> Scores:
         """Score the last id, its draft and the passengers, reading first what the memo lacks."""
+        assert draft.is_chain or max(draft.depths) < DEEPEST
+        assert max(passengers.offsets, default=0) < DEEPEST
         start, wanted = memo.rewind(ids), 1 + len(draft) + len(passengers)
         if len(ids) - 1 - start + wanted > MOST_ROWS:
             for _ in self.read(memo, ids):
