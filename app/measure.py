@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _PROMPT = "Explain in a few paragraphs how bread is baked, and why each step is needed."
 _PARAMS = ReplyParams(sampling=SamplingParams(temperature=0.0), max_new_tokens=128)
 _REPEATS = 3
+_SETTLING_SECONDS = 0.5
+"""A window that has just been shown or hidden still draws; what is asked is what an open one costs."""
 
 
 async def measure(
@@ -56,6 +58,7 @@ async def _with_window(window: MainWindow) -> float:
     window.show()
     window.chat.new_chat()
     await _once(window.chat.chat_cleared)
+    await asyncio.sleep(_SETTLING_SECONDS)
     began = time.perf_counter()
     window.chat.submit(_PROMPT, _PARAMS, "")
     await _once(window.chat.busy_changed)
@@ -65,6 +68,7 @@ async def _with_window(window: MainWindow) -> float:
 async def _without(window: MainWindow, engine: EngineThread) -> float:
     window.hide()
     await engine.new_chat()
+    await asyncio.sleep(_SETTLING_SECONDS)
     began = time.perf_counter()
     events = await engine.reply_unseen(_PROMPT, _PARAMS)
     return _tokens(events) / (time.perf_counter() - began)
