@@ -25,7 +25,7 @@ _PROMPT = "Explain in a few paragraphs how bread is baked, and why each step is 
 _PARAMS = ReplyParams(sampling=SamplingParams(temperature=0.0), max_new_tokens=128)
 _REPEATS = 3
 _SETTLING_SECONDS = 0.5
-"""A window that has just been shown or hidden still draws; what is asked is what an open one costs."""
+"""A window just shown or hidden still draws; what is asked is what an open one costs."""
 
 
 async def measure(
