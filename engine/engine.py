@@ -74,7 +74,6 @@ class Engine:
         self.bit_exact = False
         self.context_length = lm.context_length
         self.notes = chat_format.notes
-        self.has_chat_template = chat_format.has_template
         self.baseline = Baseline()
         self.lm = lm
         self._format = chat_format

@@ -27,7 +27,6 @@ class DecoderConfig:
     heads: int
     kv_heads: int
     head_width: int
-    feed_forward: int
     vocabulary: int
     context_length: int
     norm_epsilon: float
@@ -78,7 +77,6 @@ def read_config(file: GgufFile) -> DecoderConfig:
         heads=heads,
         kv_heads=int(number("attention.head_count_kv", heads)),
         head_width=int(number("attention.key_length", hidden // heads)),
-        feed_forward=int(number("feed_forward_length")),
         vocabulary=file.tensors["token_embd.weight"].shape[0],
         context_length=int(number("context_length")),
         norm_epsilon=number("attention.layer_norm_rms_epsilon"),

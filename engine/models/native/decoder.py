@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -92,6 +93,11 @@ class Decoder:
             states[FINAL] = self._normed(residual, self.final_norm)
         return states
 
+    @cached_property
+    def _least_length(self) -> Tensor:
+        """What the norm's epsilon comes to beside a whole row's length."""
+        return torch.tensor(self.config.hidden * self.config.norm_epsilon).sqrt()
+
     def _turns(self, positions: Tensor) -> Tensor:
         """e^(i * position * frequency) for queries and keys: (rows, heads, width / 2) complex64.
 
@@ -103,10 +109,9 @@ class Decoder:
 
     def _normed(self, residual: Tensor, weight: Tensor) -> Tensor:
         # rms_norm falls apart into many small kernels on a CPU; here are fewer.
-        size = residual.shape[-1]
         length = torch.linalg.vector_norm(residual, dim=-1, keepdim=True)
-        root = torch.hypot(length, length.new_tensor(size * self.config.norm_epsilon).sqrt())
-        return (residual * (size**0.5 / root) * weight).to(torch.bfloat16)
+        root = torch.hypot(length, self._least_length)
+        return (residual * (self.config.hidden**0.5 / root) * weight).to(torch.bfloat16)
 
 
 def frequencies(config: DecoderConfig, factors: Tensor | None = None) -> Tensor:
