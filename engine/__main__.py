@@ -206,7 +206,11 @@ def _shared_options() -> argparse.ArgumentParser:
     add = shared.add_argument
     add("--target", default="default", metavar="default|PATH", help="a GGUF file, or a folder")
     add("--device", default="auto", help="auto, cpu, cuda:0, mps")
-    add("--dtype", default="auto", help="auto, bfloat16, float16, float32, float64")
+    add(
+        "--dtype",
+        default="auto",
+        help="auto, bfloat16, float16, float32, float64, packed, int8, int4",
+    )
     add("--threads", type=_positive, metavar="N", help="of the CPU; torch's own choice without it")
     add("--draft-length", type=_positive, default=3, metavar="N", help="tokens ahead (3)")
     add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")

@@ -15,6 +15,16 @@ import torch
 from engine.errors import EngineError
 
 AUTO = "auto"
+PACKED = "packed"
+"""What the dtype of a GGUF model is called on the native decoder: the file's own codes."""
+
+PACKED_BITS = {"int8": 8, "int4": 4}
+"""Names that stand beside torch's dtypes: bits that a model's weights are packed to as it loads."""
+
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +66,23 @@ def chosen_device(device: str) -> str:
     return device
 
 
-def chosen_dtype(dtype: str, device: str) -> torch.dtype:
-    """The dtype that "auto" or a name means.
+def check_dtype(dtype: str) -> None:
+    """See that a dtype's name means something.
 
     Raises:
-        EngineError: no such dtype; with those there are.
+        EngineError: there is no such dtype; with those there are.
     """
+    if dtype not in (AUTO, *_DTYPES, PACKED, *PACKED_BITS):
+        known = ", ".join((AUTO, *_DTYPES, PACKED, *PACKED_BITS))
+        raise EngineError(f'There is no dtype "{dtype}". Choose one of: {known}.')
+
+
+def chosen_dtype(dtype: str, device: str) -> torch.dtype:
+    """The torch dtype that "auto" or the name of one means."""
     if dtype == AUTO:
         fast = device != "cpu" or _cpu_multiplies_bfloat16()
         return torch.bfloat16 if fast else torch.float32
-    known = {
-        str(kind).removeprefix("torch."): kind
-        for kind in (torch.bfloat16, torch.float16, torch.float32, torch.float64)
-    }
-    if dtype not in known:
-        raise EngineError(f'There is no dtype "{dtype}". Choose one of: auto, {", ".join(known)}.')
-    return known[dtype]
+    return _DTYPES[dtype]
 
 
 def _cpu_multiplies_bfloat16() -> bool:

@@ -7,18 +7,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
 import torch
 
-from engine.devices import Device, chosen_device, chosen_dtype, devices
+from engine.devices import AUTO, Device, check_dtype, chosen_device, devices
 from engine.drafters import FAMILIES
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError
 from engine.models.catalog import DEFAULT, ModelSource, find_model
-from engine.models.loading import PACKED, load_lm
+from engine.models.loading import load_lm, why_not_packed
+from engine.models.memory import give_back_freed_memory
 from engine.models.self_check import rows_are_bit_exact
 from engine.models.tokenizer import load_tokenizer
 from engine.params import ReplyParams
@@ -65,7 +66,8 @@ class Engine:
         device: str,
         dtype: str,
         weights: str,
-        vocabulary: dict[str, int],
+        native: bool,
+        vocabulary: Callable[[], dict[str, int]],
     ) -> None:
         self.name = source.name
         self.source = source.spec
@@ -78,6 +80,7 @@ class Engine:
         self.lm = lm
         self._format = chat_format
         self._dtype = dtype
+        self._native = native
         self._vocabulary = vocabulary
         self._draft_lms: dict[str, CausalLM] = {source.spec: lm, str(source.path): lm}
 
@@ -94,8 +97,9 @@ class Engine:
     ) -> Engine:
         """Load a target: "default", a GGUF file or a safetensors folder.
 
-        device: "auto" or as in `devices()`; dtype: "auto" or a torch dtype's name; threads: torch's
-        own choice where None. progress is told what is being done and the share done, None where
+        device: "auto" or as in `devices()`; dtype: "auto", a torch dtype's name, "packed" for a
+        GGUF file's own codes, or "int8" or "int4" to pack a folder's weights; threads: torch's own
+        choice where None. progress is told what is being done and the share done, None where
         unknown.
 
         Raises:
@@ -108,7 +112,7 @@ class Engine:
         steps.begin("Finding the model", 0.0)
         source = find_model(target)
         place = chosen_device(device)
-        chosen_dtype(dtype, place)  # an unknown name is refused before anything is read
+        check_dtype(dtype)
         steps.begin("Reading the tokenizer", 0.05)
         tokenizer = load_tokenizer(source)
         steps.begin("Reading the weights", 0.25)
@@ -127,10 +131,12 @@ class Engine:
             device=place,
             dtype=dtype,
             weights=loaded.dtype,
-            vocabulary=tokenizer.get_vocab(),
+            native=loaded.native,
+            vocabulary=tokenizer.get_vocab,
         )
         steps.begin("Measuring plain decoding", 0.9)
         engine.try_out(stop)
+        give_back_freed_memory()
         steps.begin("Ready", 1.0)
         return engine
 
@@ -169,15 +175,24 @@ class Engine:
         if key not in self._draft_lms:
             tokenizer = load_tokenizer(source)
             self._check_vocabulary(source.name, tokenizer.get_vocab())
+            can_follow = why_not_packed(source, self.device, self._dtype) is None
             loaded = load_lm(
                 source,
                 device=self.device,
-                dtype=self._dtype,
+                dtype=self._dtype if can_follow else AUTO,
                 vocabulary=len(tokenizer),
                 end_ids=frozenset(),
             )
             self._draft_lms[key] = loaded.lm
         return self._draft_lms[key]
+
+    def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
+        """A conversation in the target's tokens, up to where its reply begins."""
+        return self._format.encode(messages).ids
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of a reply's ids."""
+        return self._format.decode(ids)
 
     def new_session(self, system_prompt: str = "", drafter: str = "off") -> Session:
         """An empty conversation."""
@@ -197,7 +212,7 @@ class Engine:
             ModelError: it loads but does not run. OutOfMemory: it does not fit.
         """
         try:
-            self.bit_exact = self.dtype == PACKED and rows_are_bit_exact(self.lm)
+            self.bit_exact = self._native and rows_are_bit_exact(self.lm)
             self.calibrate(stop)
         except EngineError:
             raise
@@ -209,7 +224,7 @@ class Engine:
 
     def calibrate(self, stop: threading.Event, *, most_tokens: int = 16) -> None:
         """Time a few plain rounds, so that there is a baseline before the first reply."""
-        prompt = self._format.encode([Message("user", "Hello")])
+        prompt = self._format.encode([Message("user", "Hello")]).ids
         params = ReplyParams(max_new_tokens=most_tokens)
         ending = ReplyText(
             self._format.decode,
@@ -242,7 +257,7 @@ class Engine:
         Raises:
             DrafterMismatch: they don't; with the first difference.
         """
-        ours = {index: piece for piece, index in self._vocabulary.items()}
+        ours = {index: piece for piece, index in self._vocabulary().items()}
         for piece, index in theirs.items():
             if index in ours and ours[index] != piece:
                 raise DrafterMismatch(

@@ -22,7 +22,7 @@ from engine.events import (
 )
 from engine.speculation import Committed, Drafting, Proposed, Read, speculate
 from engine.stats import Baseline, ReplyStats, RoundCounter
-from engine.templates import ChatFormat, Message
+from engine.templates import ChatFormat, Message, Prompt
 from engine.text import ReplyText
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Session:
     def context_tokens(self, draft_text: str = "") -> int:
         """How many tokens the conversation takes, with `draft_text` as its next turn."""
         turns = [*self.messages, *([Message("user", draft_text)] if draft_text else [])]
-        return len(self._format.encode(self._with_system(turns))) if turns else 0
+        return len(self._format.encode(self._with_system(turns)).ids) if turns else 0
 
     def plan_sentence(self) -> str:
         """What the next rounds will do, in words."""
@@ -138,13 +138,13 @@ class _Reply:
         self._parts: list[str] = []
 
     def events(
-        self, memo: KVMemo, prompt: list[int], drafting: Drafting, stop: threading.Event
+        self, memo: KVMemo, prompt: Prompt, drafting: Drafting, stop: threading.Event
     ) -> Iterator[Event]:
         """The reply's events, its numbers last."""
         began = time.perf_counter()
-        room = self._lm.context_length - len(prompt)
+        room = self._lm.context_length - len(prompt.ids)
         if room < 1:
-            raise PromptTooLong(needed=len(prompt), context_length=self._lm.context_length)
+            raise PromptTooLong(needed=len(prompt.ids), context_length=self._lm.context_length)
         text = ReplyText(
             self._format.decode,
             end_ids=self._lm.end_ids,
@@ -155,7 +155,14 @@ class _Reply:
         reason = FinishReason.STOPPED
         prefill_seconds = first_token_seconds = 0.0
         steps = speculate(
-            self._lm, memo, prompt, drafting, params=self._params.sampling, ending=text, stop=stop
+            self._lm,
+            memo,
+            prompt.ids,
+            drafting,
+            params=self._params.sampling,
+            ending=text,
+            stop=stop,
+            replies=prompt.replies,
         )
         for step in steps:
             match step:
@@ -170,7 +177,7 @@ class _Reply:
                     yield self._commit(step)
         rest, _ = text.flush() if reason is FinishReason.STOPPED else ("", False)
         self._parts.append(rest)
-        stats = self._stats(len(prompt), prefill_seconds, first_token_seconds)
+        stats = self._stats(len(prompt.ids), prefill_seconds, first_token_seconds)
         yield Finished(reason, stats, rest)
 
     def message(self) -> list[Message]:

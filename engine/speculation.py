@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from engine.models.causal_lm import CausalLM, Scores
+    from engine.models.causal_lm import CausalLM, Chunk, Scores
     from engine.models.kv_memo import KVMemo
     from engine.params import SamplingParams
     from engine.text import Cut
@@ -103,8 +103,11 @@ def speculate(
     params: SamplingParams,
     ending: Ending,
     stop: threading.Event,
+    replies: Sequence[range] = (),
 ) -> Iterator[Read | Proposed | Committed]:
     """Decode after `prompt` until `ending` or `stop` says so.
+
+    replies: positions in the prompt of rows that decoding wrote, earlier replies' that is.
 
     Plain decoding is the same loop with an empty draft. A round's seconds reach from the end of the
     one before it (at first, of the prompt's reading) to its own, the reader's time between them
@@ -112,14 +115,15 @@ def speculate(
     """
     ids = list(prompt)
     noise = Noise(params.seed)
-    yield from _read_prompt(target, memo, ids, drafting.drafter, stop)
+    chunks = target.read(memo, ids, drafting.drafter.taps, replies)
+    yield from _read_prompt(chunks, ids, drafting.drafter, stop)
     round_began = time.perf_counter()
     while not stop.is_set():
         drafter, position = drafting.drafter, len(ids)
 
         # 1. Draft as far as it pays, in a place the target can take back.
         draft_began = time.perf_counter()
-        context = Context(ids, len(prompt))
+        context = Context(ids, len(prompt), memo)
         budget = fixed_budget(
             draft_length=drafting.draft_length if target.can_rewind else 0,
             tree_nodes=drafting.tree_nodes,
@@ -165,14 +169,15 @@ def speculate(
 
 
 def _read_prompt(
-    target: CausalLM, memo: KVMemo, ids: Sequence[int], drafter: Drafter, stop: threading.Event
+    chunks: Iterator[Chunk], ids: Sequence[int], drafter: Drafter, stop: threading.Event
 ) -> Iterator[Read]:
     """Bring the memo to the root, a chunk at a time, until `stop`."""
-    for chunk in target.read(memo, ids, drafter.taps):
-        drafter.observe(
-            Observation(ids[: chunk.first + chunk.rows], chunk.first, hidden=chunk.hidden)
-        )
-        yield Read(chunk.first + chunk.rows, len(ids) - 1)
+    for chunk in chunks:
+        if chunk.rows:
+            drafter.observe(
+                Observation(ids[: chunk.first + chunk.rows], chunk.first, hidden=chunk.hidden)
+            )
+        yield Read(chunk.done, len(ids) - 1)
         if stop.is_set():
             return
 

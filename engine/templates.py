@@ -35,6 +35,18 @@ class Message:
     ids: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A conversation's ids, up to where the next reply begins.
+
+    replies: positions of the rows that decoding writes where replies stand in it by their own ids:
+    from the token before a reply to the one after it.
+    """
+
+    ids: list[int]
+    replies: tuple[range, ...] = ()
+
+
 class ChatFormat:
     """How one model's conversations are spelled in its tokens.
 
@@ -55,8 +67,8 @@ class ChatFormat:
             *([FOLDED_SYSTEM] if self._folds_system else []),
         )
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The ids of a conversation, up to where the next reply begins.
+    def encode(self, messages: Sequence[Message]) -> Prompt:
+        """A conversation in the model's tokens.
 
         Raises:
             EngineError: the model's template cannot spell it.
@@ -76,11 +88,9 @@ class ChatFormat:
         pieces = marked.split(mark)
         # A template that rewrites replies (reasoning left out, say) has the last word.
         if len(pieces) != len(own) + 1 or _joined(pieces, [turn.content for turn in own]) != whole:
-            return self._encode_rendered(whole, guard)
-        ids = self._encode_rendered(pieces[0], guard)
-        for turn, piece in zip(own, pieces[1:], strict=True):
-            ids += [*(turn.ids or ()), *self._encode_rendered(piece, guard)]
-        return ids
+            return Prompt(self._encode_rendered(whole, guard))
+        spelled = [self._encode_rendered(piece, guard) for piece in pieces]
+        return _spliced(spelled[0], [turn.ids or () for turn in own], spelled[1:])
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, control tokens left out."""
@@ -91,14 +101,20 @@ class ChatFormat:
             ),
         )
 
-    def _encode_plainly(self, turns: Sequence[Message]) -> list[int]:
+    def _encode_plainly(self, turns: Sequence[Message]) -> Prompt:
         """Without a template: everything in a row, after the token that begins a text, if any."""
         begin = self._tokenizer.bos_token_id
-        ids = [begin] if begin is not None and begin in self._tokenizer.encode("") else []
+        first = [begin] if begin is not None and begin in self._tokenizer.encode("") else []
+        replies: list[Sequence[int]] = [()]
+        pieces: list[list[int]] = [[]]
         for turn in turns:
-            content = turn.content + ("\n\n" if turn.role == "system" else "")
-            ids += turn.ids if turn.ids is not None else self._encode_typed(content)
-        return cast("list[int]", ids)
+            if turn.ids is None:
+                content = turn.content + ("\n\n" if turn.role == "system" else "")
+                pieces[-1] += self._encode_typed(content)
+            else:
+                replies.append(turn.ids)
+                pieces.append([])
+        return _spliced([*first, *pieces[0]], replies[1:], pieces[1:])
 
     def _encode_rendered(self, text: str, guard: str) -> list[int]:
         """Rendered text to ids; what stands guarded between control tokens was typed."""
@@ -192,3 +208,14 @@ def _joined(pieces: Sequence[str], between: Sequence[str]) -> str:
     for content, piece in zip(between, pieces[1:], strict=True):
         parts += [content, piece]
     return "".join(parts)
+
+
+def _spliced(
+    first: list[int], replies: Sequence[Sequence[int]], pieces: Sequence[list[int]]
+) -> Prompt:
+    """Replies by their own ids, each with the piece of the conversation that follows it."""
+    ids, rows = list(first), list[range]()
+    for reply, piece in zip(replies, pieces, strict=True):
+        rows.append(range(max(0, len(ids) - 1), len(ids) + len(reply) + 1))
+        ids += [*reply, *piece]
+    return Prompt(ids, tuple(rows))

@@ -34,7 +34,7 @@ class ModelDrafter:
     """Drafts with a language model that shares the target's ids.
 
     It keeps a memo of its own, so catching up, taking back and following another conversation are
-    one thing.
+    one thing; where it is a cut of the target that can share rows, it drafts behind the target's.
     vocabulary: the target's; ids beyond the drafter's own are never proposed. end_ids: a draft
     stops after one.
     """
@@ -60,8 +60,10 @@ class ModelDrafter:
             return NO_DRAFT
         drawn_with_own_noise = params.rule is Rule.REJECTION and not params.is_greedy
         ids, q_rows, q = list(context.ids), list["Tensor | None"](), list[float]()
+        shared = None if context.memo is None else self._lm.memo_behind(context.memo)
+        memo = shared or self._memo
         for _ in range(depth):
-            scores = self._lm.score(self._memo, ids)
+            scores = self._lm.score(memo, ids)
             scores.keep()
             log_q = self._distribution(scores.logits[:1], ids, params)
             token = choose(log_q, len(ids), params, noise)

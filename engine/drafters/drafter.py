@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.draft import Draft, Passengers
+    from engine.models.kv_memo import KVMemo
     from engine.params import SamplingParams
     from engine.planning import Budget
     from engine.sampling import Noise
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a drafter may look at: every committed id, the root last, and where the reply begins."""
+    """What a drafter may look at: every committed id, the root last, and where the reply begins.
+
+    memo: the target's, which a drafter made of the target's own layers may draft behind.
+    """
 
     ids: Sequence[int]
     prompt_tokens: int
+    memo: KVMemo | None = None
 
     @property
     def root_position(self) -> int:

@@ -34,6 +34,10 @@ class Codes:
         """Columns that share a scale."""
         return self.codes.shape[1] // self.scales.shape[1]
 
+    def to(self, device: str) -> Codes:
+        """The same on a device."""
+        return Codes(self.codes.to(device), self.scales.to(device), self.offsets.to(device))
+
     def weights(self) -> Tensor:
         """The file's exact values, (rows, columns) float32."""
         rows, columns = self.codes.shape

@@ -23,11 +23,16 @@ FINAL = -1
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Prompt rows just read. first: position of the first; hidden: per tap (rows, hidden size)."""
+    """Prompt rows just read, none while several chunks go through the layers together.
+
+    first: position of the first; hidden: per tap (rows, hidden size); done: rows read by now, or
+    what the work so far comes to.
+    """
 
     first: int
     rows: int
     hidden: Mapping[int, Tensor]
+    done: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,24 @@ class CausalLM(Protocol):
         """An empty memo for this model."""
         ...
 
-    def read(self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int] = ()) -> Iterator[Chunk]:
-        """Bring the memo to hold all of `ids` but the last; between chunks one may stop."""
+    def memo_behind(self, memo: KVMemo) -> KVMemo | None:
+        """For a cut of a model: a memo that begins with the rows of the whole model's memo.
+
+        None where the two can't share rows.
+        """
+        ...
+
+    def read(
+        self,
+        memo: KVMemo,
+        ids: Sequence[int],
+        taps: Sequence[int] = (),
+        replies: Sequence[range] = (),
+    ) -> Iterator[Chunk]:
+        """Bring the memo to hold all of `ids` but the last; between chunks one may stop.
+
+        replies: positions of rows that decoding writes, so that a row read again is the same.
+        """
         ...
 
     def score(

@@ -117,6 +117,11 @@ class GgufFile:
         )
         return flat.view(-1, tensor.type.size_bytes)
 
+    def release(self) -> None:
+        """Let go of the pages that were read; they come back when they are wanted."""
+        if hasattr(self._map, "madvise"):  # not on Windows
+            self._map.madvise(mmap.MADV_DONTNEED)
+
 
 class _Header:
     """Reads a header field by field; no count is believed beyond what the file can hold."""

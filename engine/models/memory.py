@@ -1,7 +1,9 @@
-"""Running out of memory, as one error with one sentence."""
+"""Running out of memory, as one error with one sentence; and giving back what was freed."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -35,3 +37,11 @@ def is_memory_error(error: Exception) -> bool:
         sign in str(error)
         for sign in ("not enough memory", "can't allocate memory", "out of memory")
     )
+
+
+def give_back_freed_memory() -> None:
+    """Return what loading freed to the system, where the C library would keep it."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
+        if trim is not None:
+            trim(0)

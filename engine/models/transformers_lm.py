@@ -112,8 +112,21 @@ class TransformersLM:
             return KVMemo(BufferedRows(Cache(layers=[RowBuffer() for _ in self._layer_types])))
         return KVMemo(ForwardOnlyRows(lambda: DynamicCache(config=self._config)))
 
-    def read(self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int] = ()) -> Iterator[Chunk]:
-        """Bring the memo to hold all of `ids` but the last; between chunks one may stop."""
+    def memo_behind(self, memo: KVMemo) -> KVMemo | None:
+        """None: transformers' layers own their cache rows."""
+        del memo
+
+    def read(
+        self,
+        memo: KVMemo,
+        ids: Sequence[int],
+        taps: Sequence[int] = (),
+        replies: Sequence[range] = (),
+    ) -> Iterator[Chunk]:
+        """Bring the memo to hold all of `ids` but the last; between chunks one may stop.
+
+        One path writes all rows here, so `replies` make no difference.
+        """
         start = memo.rewind(ids)
         if start and start < len(ids) - 1 and not self.can_rewind:
             # Recurrent layers of transformers go on by one row at a time, or start anew.
@@ -126,7 +139,7 @@ class TransformersLM:
             mask = torch.ones(count, count, dtype=torch.bool).tril()
             _, hidden = self._forward(memo, chunk, range(start, end), mask, logit_rows=1, taps=taps)
             memo.keep(chunk, range(count))
-            yield Chunk(first=start, rows=count, hidden=hidden)
+            yield Chunk(first=start, rows=count, hidden=hidden, done=end)
             start = end
 
     def score(

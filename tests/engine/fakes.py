@@ -68,13 +68,22 @@ class TableLM:
     def new_memo(self) -> KVMemo:
         return KVMemo(IdRows())
 
-    def read(self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int] = ()) -> Iterator[Chunk]:
+    def memo_behind(self, memo: KVMemo) -> KVMemo | None:
+        del memo
+
+    def read(
+        self,
+        memo: KVMemo,
+        ids: Sequence[int],
+        taps: Sequence[int] = (),
+        replies: Sequence[range] = (),
+    ) -> Iterator[Chunk]:
         del taps
         start = memo.rewind(ids)
         if start < len(ids) - 1:
             self._ids(memo).extend(ids[start:-1])
             memo.keep(ids[start:-1], range(len(ids) - 1 - start))
-            yield Chunk(first=start, rows=len(ids) - 1 - start, hidden={})
+            yield Chunk(first=start, rows=len(ids) - 1 - start, hidden={}, done=len(ids) - 1)
 
     def score(
         self,

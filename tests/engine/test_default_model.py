@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -56,28 +59,80 @@ def test_the_native_decoder_runs_it_and_finds_itself_exact(native):
     assert native.bit_exact
 
 
-PROMPTS = [
-    prompt
-    for prompt in read_prompts(Path("resources/prompts/shipped.jsonl"))[0]
-    if prompt.id in ("chat-2", "edit-1", "extract-4")  # two turns, a copy, another language
-]
+PROMPTS = read_prompts(Path("resources/prompts/shipped.jsonl"))[0]
+"""Two-turn conversations, long prompts and other languages among them."""
+
+
+@pytest.fixture
+def all_cores():
+    """These runs are long, and the native decoder's bits don't depend on the number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.2])
+@pytest.mark.usefixtures("all_cores")
 def test_one_seed_gives_one_text_with_every_drafter_to_the_last_byte(native, temperature):
     drafters = ["ngram", "layer-skip@20", "draft-model:default"]
     params = ReplyParams(SamplingParams(temperature=temperature, seed=6), max_new_tokens=64)
 
-    runs = run(native, Plan(PROMPTS, drafters, params, 4, 0), lambda what, done, total: None)
+    runs = run(native, Plan(PROMPTS, drafters, params, 3, 0), lambda what, done, total: None)
 
-    assert len(runs) == 3 * 4
+    assert len(runs) == len(PROMPTS) * 4
     assert [run for run in runs if not run["identical_to_baseline"]] == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.2])
+@pytest.mark.usefixtures("all_cores")
+def test_a_second_turn_is_the_same_whatever_drafted_the_first(native, temperature):
+    first = next(prompt for prompt in PROMPTS if prompt.id == "summarise-1").messages[-1].content
+    params = ReplyParams(SamplingParams(temperature=temperature, seed=3), max_new_tokens=150)
+    texts = set()
+
+    for drafter in ("off", "ngram", "layer-skip@20"):
+        session = native.new_session(drafter=drafter)
+        for question in (first, "And now in one sentence, please."):
+            list(session.reply(question, params, threading.Event()))
+        texts.add(tuple(message.content for message in session.messages))
+
+    assert len(texts) == 1
+
+
+RESIDENT = """
+import ctypes, sys
+from engine import Engine
+from engine.models.catalog import find_model
+from engine.models.loading import load_lm
+from engine.models.tokenizer import load_tokenizer
+
+def resident_bytes():
+    ctypes.CDLL(None).malloc_trim(0)
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+source = find_model("default")
+tokenizer = load_tokenizer(source)
+before = resident_bytes()
+loaded = load_lm(source, device="cpu", dtype="auto", vocabulary=9, end_ids=frozenset())
+print((resident_bytes() - before) / source.path.stat().st_size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_loaded_model_takes_little_more_memory_than_its_file():
+    done = subprocess.run(
+        [sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True, timeout=300
+    )
+
+    assert 0.9 < float(done.stdout) < 1.25
 
 
 def test_it_says_what_transformers_generates(engine):
     _, events = answer(engine, "layer-skip@20", ReplyParams(max_new_tokens=24))
 
-    prompt = engine._format.encode([Message("user", QUESTION)])
+    prompt = engine._format.encode([Message("user", QUESTION)]).ids
     expected = engine.lm._model.generate(
         torch.tensor([prompt]),
         attention_mask=torch.ones(1, len(prompt), dtype=torch.long),

@@ -1,10 +1,13 @@
 """Attention in which a row's bits follow from its position and its ancestors alone.
 
-Sums of floating-point numbers depend on their order, so every row must meet the same shapes in the
+Sums of floating-point numbers depend on their order, so every row must meet the same lengths in the
 same order whether it is scored alone, in a chain or in a tree. Each row at position t splits its
 keys at a boundary b(t), a multiple of 32 at least 32 positions back: up to it stands the committed
 prefix, which all rows with the same b share; behind it, at most 64 keys, gathered along the row's
 own path and padded to 64. One softmax runs over both, and the two weighted sums are added.
+
+All in float32: torch's batched float32 product gives a row the same bits whatever stands beside it,
+and calls faster than the bfloat16 one, which copies what it multiplies.
 """
 
 from __future__ import annotations
@@ -25,10 +28,9 @@ WINDOW = 2 * STEP
 DEEPEST = STEP
 """Trees must stay less deep than this, so that what lies before a boundary is committed."""
 
-_MANY_SLOTS = 2048
-_SMALL_PRODUCT = 16**3
-_MOST_ROWS = 16
-"""Rows in one product: from about 32 on, torch's bfloat16 `bmm` may sum in another order."""
+
+_FEWEST_ROWS = 4
+"""Products of fewer rows are summed in another order."""
 
 
 def boundary(position: int) -> int:
@@ -40,129 +42,126 @@ def boundary(position: int) -> int:
 class Span:
     """Rows of a pass that share a boundary. first, last: their places in the pass.
 
+    begin: the first slot that any of them sees, 0 without a sliding window; a multiple of STEP.
     slots: (rows, WINDOW) cache slots of each row's window in path order; None where they are simply
     the WINDOW slots from the boundary on.
-    blocked: (rows * group, WINDOW) what is added to the window's scores, 0 or minus infinity.
+    blocked: (rows * queries a lane, boundary - begin + WINDOW) what is added to the scores, 0 or
+    minus infinity; at least _FEWEST_ROWS of them.
     """
 
     first: int
     last: int
+    begin: int
     boundary: int
     slots: Tensor | None
     blocked: Tensor
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a pass.
+
+    positions: absolute. paths: per row the slots of its ancestors in the pass and itself, from the
+    top. prefix: how many slots before them hold committed rows, which stand at their positions.
+    """
+
+    positions: Sequence[int]
+    paths: Sequence[Sequence[int]]
+    prefix: int
+
+    def without_first(self, count: int) -> Rows:
+        """The others, which may still descend from the first."""
+        return Rows(self.positions[count:], self.paths[count:], self.prefix)
+
+    def chained(self) -> int:
+        """How many of the first rows stand one behind the other, each seeing all before it."""
+        for row, (position, path) in enumerate(zip(self.positions, self.paths, strict=True)):
+            if position != self.prefix + row or len(path) != row + 1:
+                return row
+        return len(self.positions)
+
+
 def spans(
-    positions: Sequence[int], paths: Sequence[Sequence[int]], *, prefix: int, group: int
+    rows: Rows, *, queries: int, sliding: int | None = None, device: str = "cpu"
 ) -> list[Span]:
     """How the rows of a pass look at the cache.
 
-    positions: per row its absolute position; paths: per row the slots of its ancestors in the pass
-    and itself, from the top; prefix: slots of the committed rows, which stand at their positions;
-    group: query heads to a key head.
+    queries: of one row, in a lane; sliding: how many positions back a row sees, itself included.
     """
     found: list[Span] = []
     first = 0
-    while first < len(positions):
-        start = boundary(positions[first])
-        last = first
-        most = min(len(positions), first + _MOST_ROWS)
-        while last < most and boundary(positions[last]) == start:
-            last += 1
-        found.append(_span(range(first, last), start, positions, paths, prefix, group))
-        first = last
-    return found
+    for row, position in enumerate(rows.positions):
+        if boundary(position) != boundary(rows.positions[first]):
+            found.append(_span(rows, range(first, row), queries, sliding, device))
+            first = row
+    return [*found, _span(rows, range(first, len(rows.positions)), queries, sliding, device)]
 
 
-def _span(
-    rows: range,
-    start: int,
-    positions: Sequence[int],
-    paths: Sequence[Sequence[int]],
-    prefix: int,
-    group: int,
-) -> Span:
-    windows: list[list[int]] = []
-    blocked = torch.zeros(len(rows), WINDOW, dtype=torch.bfloat16)
-    for at, row in enumerate(rows):
+def _span(rows: Rows, places: range, queries: int, sliding: int | None, device: str) -> Span:
+    start = boundary(rows.positions[places.start])
+    # The lowest position with this boundary is STEP further, or 0.
+    begin = 0 if sliding is None else max(0, start + STEP + 1 - sliding) // STEP * STEP
+    begin = min(begin, start)
+    straight, windows = True, [list[int]() for _ in places]
+    blocked = torch.zeros(len(places), start - begin + WINDOW)
+    for at, row in enumerate(places):
+        position = rows.positions[row]
         # Only a chain reaches past the prefix this far, and there slots are positions.
-        seen = [*range(start, prefix), *paths[row][max(0, start - prefix) :]]
-        blocked[at, len(seen) :] = -torch.inf
-        windows.append([*seen, *[start] * (WINDOW - len(seen))])
-    straight = all(
-        window[: positions[row] - start + 1] == list(range(start, positions[row] + 1))
-        for row, window in zip(rows, windows, strict=True)
-    )
+        path = rows.paths[row][max(0, start - rows.prefix) :]
+        seen = [*range(start, rows.prefix), *path]
+        straight = straight and seen == list(range(start, position + 1))
+        windows[at] = [*seen, *[start] * (WINDOW - len(seen))]
+        blocked[at, start - begin + len(seen) :] = -torch.inf
+        if sliding is not None:
+            blocked[at, : max(0, position + 1 - sliding - begin)] = -torch.inf
     return Span(
-        first=rows.start,
-        last=rows.stop,
+        first=places.start,
+        last=places.stop,
+        begin=begin,
         boundary=start,
-        slots=None if straight else torch.tensor(windows),
-        blocked=blocked.repeat_interleave(group, dim=0),
+        slots=None if straight else torch.tensor(windows, device=device),
+        blocked=_padded(blocked.repeat_interleave(queries, dim=0)).to(device),
     )
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, where: Sequence[Span]) -> Tensor:
     """Weighted values for each row.
 
-    queries: (kv heads, rows, group, width), scaled; keys, values: (kv heads, slots, width);
-    bfloat16. Returns (rows, kv heads * group * width).
+    queries: (lanes, rows, queries, width), scaled; keys: (lanes, width, slots); values: (lanes,
+    slots, width); float32.
+    Returns (rows, lanes * queries * width).
     """
     parts = [_attend_span(queries[:, span.first : span.last], keys, values, span) for span in where]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _attend_span(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> Tensor:
-    heads, rows, group, width = queries.shape
-    start, end, count = span.boundary, span.boundary + WINDOW, rows * group
-    together = _padded(queries.reshape(heads, count, width), count, width)
+    lanes, rows, each, width = queries.shape
+    begin, start, end = span.begin, span.boundary, span.boundary + WINDOW
+    count = rows * each
+    together = _padded(queries.reshape(lanes, count, width))
     if span.slots is None:
-        scores = _products(together, keys[:, :end].transpose(1, 2))[:, :count]
+        scores = torch.baddbmm(span.blocked, together, keys[..., begin:end])
     else:
-        own = _padded(queries, group, width) @ keys[:, span.slots].transpose(2, 3)
-        scores = own[:, :, :group].reshape(heads, count, WINDOW)
-        if start:
-            before = _products(together, keys[:, :start].transpose(1, 2))[:, :count]
-            scores = torch.cat([before, scores], dim=-1)
-    # bfloat16's own kernels for sums and softmax work in float32 and round once.
-    scores[..., start:] += span.blocked
+        near = keys[..., span.slots.flatten()].view(lanes, width, rows, WINDOW)
+        own = _padded(queries) @ near.transpose(1, 2)
+        before = torch.bmm(together, keys[..., begin:start])
+        own = _padded(own[:, :, :each].reshape(lanes, count, WINDOW))
+        scores = torch.cat([before, own], dim=-1) + span.blocked
     weights = torch.softmax(scores, dim=-1)
-    summed = _own_sum(weights[..., start:], values, span, group)
-    if start:
-        padded = _padded(weights[..., :start], count, width)
-        summed = summed + _products(padded, values[:, :start])[:, :count]
-    return summed.view(heads, rows, group, width).transpose(0, 1).reshape(rows, -1)
-
-
-def _own_sum(weights: Tensor, values: Tensor, span: Span, group: int) -> Tensor:
-    """The weighted values of each row's own window, (heads, rows * group, width)."""
-    heads, count, window = weights.shape
-    width = values.shape[-1]
+    before, own = weights[..., : start - begin], weights[..., start - begin :]
     if span.slots is None:
-        own = values[:, span.boundary : span.boundary + window]
-        return _products(_padded(weights, count, width), own)[:, :count]
-    apart = _padded(weights.reshape(heads, -1, group, window), group, width)
-    return (apart @ values[:, span.slots])[:, :, :group].reshape(heads, count, width)
+        summed = torch.bmm(own, values[:, start:end])
+    else:
+        apart = _padded(own[:, :count].reshape(lanes, rows, each, WINDOW))
+        summed = (apart @ values[:, span.slots])[:, :, :each].reshape(lanes, count, width)
+        summed = _padded(summed)
+    if start > begin:
+        summed.baddbmm_(before, values[:, begin:start])
+    return summed[:, :count].view(lanes, rows, each, width).transpose(0, 1).reshape(rows, -1)
 
 
-def _products(rows: Tensor, matrices: Tensor) -> Tensor:
-    """(heads, m, k) times a stretch of the cache, (heads, k, n).
-
-    `bmm` copies the stretch before it multiplies; where it is long, a product a head is quicker,
-    since one head's rows are contiguous. The length follows from the position alone.
-    """
-    if max(matrices.shape[1:]) < _MANY_SLOTS:
-        return torch.bmm(rows, matrices)
-    products = rows.new_empty(rows.shape[0], rows.shape[1], matrices.shape[2])
-    for row, matrix, product in zip(rows, matrices, products, strict=True):
-        torch.mm(row, matrix, out=product)
-    return products
-
-
-def _padded(rows: Tensor, count: int, width: int) -> Tensor:
-    """More rows of zeros where a product is so small that torch takes another kernel.
-
-    oneDNN's product is used from 16^3 multiplications on; the smallest here has STEP * width a row.
-    """
-    missing = _SMALL_PRODUCT // (STEP * width) + 1 - count
+def _padded(rows: Tensor) -> Tensor:
+    """(..., m, width) with rows of zeros where there are so few that torch sums in another way."""
+    missing = _FEWEST_ROWS - rows.shape[-2]
     return functional.pad(rows, (0, 0, 0, missing)) if missing > 0 else rows

@@ -11,126 +11,175 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
 from engine.models.causal_lm import FINAL
-from engine.models.native.attention import Span, attend
+from engine.models.native.attention import Rows, Span, attend, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor
 
     from engine.models.native.cache import LayerCache
-    from engine.models.native.config import DecoderConfig
+    from engine.models.native.config import DecoderConfig, LayerKind, Rotation
+    from engine.models.native.layer import Norm, RowSteps
     from engine.models.native.linear import Linear
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One decoder layer. Norm weights are float32; projections take and give bfloat16."""
+EXIT = -2
+"""The tap on the residual behind the last layer."""
 
-    attention_norm: Tensor
-    queries_keys_values: Linear
-    attention_out: Linear
-    feed_forward_norm: Tensor
-    gate_up: Linear
-    down: Linear
+
+@dataclass(frozen=True)
+class Entered:
+    """The first rows of a pass, run before as far as to the entrance of a layer.
+
+    residual: (rows, hidden) float32; their keys and values below the layer are in their slots.
+    """
+
+    layer: int
+    residual: Tensor
+
+
+@dataclass(frozen=True)
+class View:
+    """What the layers of one kind need to know of a pass: where rows look, and how they turn."""
+
+    where: Sequence[Span]
+    turns: Tensor
 
 
 @dataclass(frozen=True)
 class Decoder:
     """Layers, norm and head around a residual stream in float32.
 
-    embed: ids (rows,) to (rows, hidden) float32. frequencies: as the function of that name gives
-    them. head_scales: (query and key heads, 1) float32, what each head is multiplied by.
+    embed: ids (rows,) to (rows, hidden) float32, on the device where all else is.
+    unpacked: layer i with weights as a long prompt wants them; nothing keeps it.
     """
 
     config: DecoderConfig
     embed: Callable[[Tensor], Tensor]
-    layers: Sequence[Layer]
-    final_norm: Tensor
+    layers: Sequence[RowSteps]
+    final_norm: Norm
     head: Linear
-    frequencies: Tensor
-    head_scales: Tensor
+    unpacked: Callable[[int], RowSteps]
+    device: str = "cpu"
 
     def run(
         self,
         ids: Tensor,
-        positions: Tensor,
+        rows: Rows,
         first_slot: int,
         caches: Sequence[LayerCache],
-        where: Sequence[Span],
         taps: Sequence[int],
+        entered: Entered | None = None,
     ) -> dict[int, Tensor]:
         """Run rows into the slots from `first_slot` on; per tap the states (rows, hidden).
 
         Tap i is the float32 residual that enters layer i, FINAL the normed bfloat16 state after the
-        last.
+        last, EXIT the residual after it. entered: the first rows, where they have been run as far
+        as some layer; taps below it then can't be had.
         """
-        config, rows = self.config, len(ids)
-        turned_heads = config.heads + config.kv_heads
-        end = first_slot + rows
-        residual, turns = self.embed(ids), self._turns(positions)
         states: dict[int, Tensor] = {}
-        for index, (layer, cache) in enumerate(zip(self.layers, caches, strict=False)):
-            if index in taps:
-                states[index] = residual
-            projected = layer.queries_keys_values(self._normed(residual, layer.attention_norm))
-            projected = projected.view(rows, turned_heads + config.kv_heads, config.head_width)
-            turned = _turned(projected[:, :turned_heads], turns)
-            cache.keys[:, first_slot:end] = turned[:, config.heads :].transpose(0, 1)
-            cache.values[:, first_slot:end] = projected[:, turned_heads:].transpose(0, 1)
-            queries = turned[:, : config.heads].view(
-                rows, config.kv_heads, config.group, config.head_width
+        whole = range(len(self.layers))
+        if entered is None:
+            end = self._run_layers(whole, self.embed(ids), rows, first_slot, caches, taps, states)
+        else:
+            done = len(entered.residual)
+            new = self.embed(ids[done:])
+            if len(new):
+                new = self._run_layers(
+                    whole[: entered.layer],
+                    new,
+                    rows.without_first(done),
+                    first_slot + done,
+                    caches,
+                    (),
+                    states,
+                )
+            both = torch.cat([entered.residual, new])
+            end = self._run_layers(
+                whole[entered.layer :], both, rows, first_slot, caches, taps, states
             )
-            mixed = attend(queries.transpose(0, 1), cache.keys, cache.values, where)
-            residual = residual + layer.attention_out(mixed)
-            both = layer.gate_up(self._normed(residual, layer.feed_forward_norm))
-            gate, up = both.chunk(2, dim=-1)
-            residual = residual + layer.down(functional.silu(gate) * up)
         if FINAL in taps:
-            states[FINAL] = self._normed(residual, self.final_norm)
+            states[FINAL] = self.final(end)
+        if EXIT in taps:
+            states[EXIT] = end
         return states
 
-    @cached_property
-    def _least_length(self) -> Tensor:
-        """What the norm's epsilon comes to beside a whole row's length."""
-        return torch.tensor(self.config.hidden * self.config.norm_epsilon).sqrt()
+    def _run_layers(
+        self,
+        layers: range,
+        residual: Tensor,
+        rows: Rows,
+        first_slot: int,
+        caches: Sequence[LayerCache],
+        taps: Sequence[int],
+        states: dict[int, Tensor],
+    ) -> Tensor:
+        views = self.views(rows)
+        for index in layers:
+            if index in taps:
+                states[index] = residual
+            view = views[self.config.kinds[index]]
+            residual = self.through(self.layers[index], residual, first_slot, caches[index], view)
+        return residual
 
-    def _turns(self, positions: Tensor) -> Tensor:
-        """e^(i * position * frequency) for queries and keys: (rows, heads, width / 2) complex64.
+    def views(self, rows: Rows) -> Mapping[LayerKind, View]:
+        """What each kind of layer needs to know of a pass."""
+        queries = self.config.heads // self.config.lanes
+        where = {
+            sliding: spans(rows, queries=queries, sliding=sliding, device=self.device)
+            for sliding in {kind.sliding for kind in self.config.kinds}
+        }
+        turns = {
+            rotation: self._turns(rows.positions, rotation)
+            for rotation in {kind.rotation for kind in self.config.kinds}
+        }
+        return {
+            kind: View(where[kind.sliding], turns[kind.rotation]) for kind in set(self.config.kinds)
+        }
 
-        Query heads carry 1 / sqrt(width), the scale of the scores, so attention need not multiply.
+    def through(
+        self, layer: RowSteps, residual: Tensor, first_slot: int, cache: LayerCache, view: View
+    ) -> Tensor:
+        """One layer's step of the residual, (rows, hidden); its keys and values go into `cache`."""
+        config, rows = self.config, len(residual)
+        heads = layer.project(residual, view.turns)
+        queries, keys, values = heads.split([config.heads, config.kv_heads, config.kv_heads], 1)
+        cache.write(first_slot, keys, values)
+        queries = queries.view(rows, config.lanes, -1, config.head_width).transpose(0, 1)
+        return layer.finish(residual, attend(queries, cache.keys, cache.values, view.where))
+
+    def final(self, residual: Tensor) -> Tensor:
+        """The normed state that the head takes, (rows, hidden) bfloat16."""
+        return self.final_norm(residual).to(torch.bfloat16)
+
+    def _turns(self, positions: Sequence[int], rotation: Rotation) -> Tensor:
+        """e^(i * position * frequency): (rows, heads, width / 2) complex64.
+
+        Queries carry the scale of the scores, so attention need not multiply; values don't turn.
         """
-        angles = positions[:, None].to(torch.float64) * self.frequencies
-        turns = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
-        return turns[:, None] * self.head_scales
+        pairs = self.config.head_width // 2
+        speeds = torch.zeros(pairs, dtype=torch.float64)
+        speeds[: rotation.width // 2] = torch.tensor(rotation.frequencies(), dtype=torch.float64)
+        angles = torch.tensor(list(positions), dtype=torch.float64)[:, None] * speeds
+        turning = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+        turns = torch.where(self._turning, turning[:, None] * self._head_scales, 1.0)
+        return turns.to(self.device)
 
-    def _normed(self, residual: Tensor, weight: Tensor) -> Tensor:
-        # rms_norm falls apart into many small kernels on a CPU; here are fewer.
-        length = torch.linalg.vector_norm(residual, dim=-1, keepdim=True)
-        root = torch.hypot(length, self._least_length)
-        return (residual * (self.config.hidden**0.5 / root) * weight).to(torch.bfloat16)
+    @cached_property
+    def _turning(self) -> Tensor:
+        """Whether a head turns: (heads, 1)."""
+        config = self.config
+        return torch.arange(config.heads + 2 * config.kv_heads)[:, None] < (
+            config.heads + config.kv_heads
+        )
 
-
-def frequencies(config: DecoderConfig, factors: Tensor | None = None) -> Tensor:
-    """How fast each pair of a head turns: (width / 2) float64 (RoPE, Su et al., arXiv 2104.09864).
-
-    factors: what some models divide them by, to reach further (Llama 3).
-    """
-    exponents = torch.arange(0, config.head_width, 2, dtype=torch.float64) / config.head_width
-    turning = config.rope_base**-exponents
-    return turning if factors is None else turning / factors
-
-
-def _turned(heads: Tensor, turns: Tensor) -> Tensor:
-    """Rotate neighbouring pairs: (rows, heads, width) bfloat16."""
-    pairs = torch.view_as_complex(heads.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turns).flatten(-2).to(torch.bfloat16)
-
-
-def head_scales(config: DecoderConfig) -> Tensor:
-    """1 / sqrt(width) for query heads, 1 for key heads: (heads, 1)."""
-    queries = torch.full((config.heads, 1), config.head_width**-0.5)
-    return torch.cat([queries, torch.ones(config.kv_heads, 1)])
+    @cached_property
+    def _head_scales(self) -> Tensor:
+        """(heads, 1): the scale of the scores for queries, else 1."""
+        config = self.config
+        scales = torch.ones(config.heads + 2 * config.kv_heads, 1)
+        scales[: config.heads] = config.score_scale
+        return scales

@@ -1,110 +1,173 @@
-"""From a GGUF file to a decoder whose weights keep the file's codes."""
+"""From a model's file or folder to a decoder."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from engine.models.blocks import Codes, read_codes, read_floats
-from engine.models.native.config import read_config
-from engine.models.native.decoder import Decoder, Layer, frequencies, head_scales
-from engine.models.native.linear import Dense, Linear, Packed4, Packed8
+from engine.models.native.decoder import Decoder
+from engine.models.native.graphs import graphed
+from engine.models.native.layer import Layer, Norm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from engine.models.gguf import GgufFile
-
-_FLOATS = frozenset({"F32", "F16", "BF16"})
-_FOUR_BITS = frozenset({"Q4_0", "Q4_1", "Q4_K"})
-_SMALLEST_GROUP = 32
-_ROW_BLOCK = 16
-"""The packed layout takes whole blocks of this many outputs."""
+    from engine.models.native.config import DecoderConfig
+    from engine.models.native.layer import RowSteps
+    from engine.models.native.linear import Linear
 
 
-def load_decoder(file: GgufFile) -> Decoder:
-    """A decoder from a mapped file."""
-    config = read_config(file)
-    reader = _Reader(file)
-    embedding = file.tensors["token_embd.weight"]
-    factors = reader.vector("rope_freqs.weight") if "rope_freqs.weight" in file.tensors else None
-    head = "output.weight" if "output.weight" in file.tensors else embedding.name
-    return Decoder(
-        config=config,
-        embed=_Lookup(file, embedding.name),
-        layers=[_layer(reader, f"blk.{index}.") for index in range(config.layers)],
-        final_norm=reader.vector("output_norm.weight"),
-        head=reader.linear([head]),
-        frequencies=frequencies(config, factors),
-        head_scales=head_scales(config),
-    )
+class Source(Protocol):
+    """Tensors by the names that GGUF gives them, whatever they are stored in.
 
+    halves: in a head, element i turns with element i + width / 2, else with the one beside it.
+    device: where its tensors are put. unpacks: whether `unpacked` gives another thing than
+    `linear`.
+    """
 
-def _layer(reader: _Reader, prefix: str) -> Layer:
-    return Layer(
-        attention_norm=reader.vector(prefix + "attn_norm.weight"),
-        queries_keys_values=reader.linear([f"{prefix}attn_{part}.weight" for part in "qkv"]),
-        attention_out=reader.linear([prefix + "attn_output.weight"]),
-        feed_forward_norm=reader.vector(prefix + "ffn_norm.weight"),
-        gate_up=reader.linear([prefix + "ffn_gate.weight", prefix + "ffn_up.weight"]),
-        down=reader.linear([prefix + "ffn_down.weight"]),
-    )
+    config: DecoderConfig
+    device: str
+    halves: bool
+    unpacks: bool
 
-
-class _Reader:
-    def __init__(self, file: GgufFile) -> None:
-        self._file = file
+    def has(self, name: str) -> bool:
+        """Whether there is a tensor of this name."""
+        ...
 
     def vector(self, name: str) -> Tensor:
-        """A norm's weights, float32."""
-        tensor = self._file.tensors[name]
-        return read_floats(self._file.blocks(name), tensor.type.name, tensor.shape).float().clone()
+        """A norm's or bias's numbers, float32."""
+        ...
 
-    def linear(self, names: Sequence[str]) -> Linear:
-        """Matrices over one input as one projection, in their codes where all have one type."""
-        tensors = [self._file.tensors[name] for name in names]
-        kinds = {tensor.type.name for tensor in tensors}
-        if kinds & _FLOATS or len(kinds) > 1:
-            return Dense(torch.cat([self._weights(name) for name in names]))
-        parts = [self._codes(name) for name in names]
-        codes = Codes(*(torch.cat(same) for same in zip(*map(_fields, parts), strict=True)))
-        if codes.group < _SMALLEST_GROUP or len(codes.codes) % _ROW_BLOCK:
-            return Dense(codes.weights())
-        return Packed4(codes) if kinds <= _FOUR_BITS else Packed8(codes)
+    def linear(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
+        """Matrices over one input as one projection, its outputs in `order`."""
+        ...
 
-    def _codes(self, name: str) -> Codes:
-        tensor = self._file.tensors[name]
-        rows, columns = tensor.shape
-        return read_codes(self._file.blocks(name), tensor.type.name, (rows, columns))
+    def unpacked(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
+        """The same with weights in bfloat16."""
+        ...
 
-    def _weights(self, name: str) -> Tensor:
-        tensor = self._file.tensors[name]
-        if tensor.type.name in _FLOATS:
-            return read_floats(self._file.blocks(name), tensor.type.name, tensor.shape)
-        return self._codes(name).weights()
+    def lookup(self, name: str) -> Callable[[Tensor], Tensor]:
+        """Rows of a matrix: ids (n,) to (n, columns) float32."""
+        ...
+
+    def release(self) -> None:
+        """Let go of what was read; it can be read again."""
+        ...
 
 
-class _Lookup:
-    """Embedding rows straight from the file's blocks, exact in float32."""
+def load_decoder(source: Source) -> Decoder:
+    """A decoder from a source's tensors, on the source's device."""
+    config = source.config
+    embedding = "token_embd.weight"
+    head = "output.weight" if source.has("output.weight") else embedding
+    layers = [_layer(source, index) for index in range(config.layers)]
+    steps = [graphed(layer) for layer in layers] if source.device == "cuda" else layers
+    look_up = source.lookup(embedding)
 
-    def __init__(self, file: GgufFile, name: str) -> None:
-        tensor = file.tensors[name]
-        self._kind = tensor.type.name
-        self._columns = tensor.shape[1]
-        self._block_bytes = tensor.type.size_bytes
-        self._blocks = file.blocks(name).view(tensor.shape[0], -1)
+    def unpacked(index: int) -> RowSteps:
+        if not source.unpacks:
+            return layers[index]
+        layer = replace(layers[index], **_projections(source, index, source.unpacked))
+        source.release()
+        return layer
 
-    def __call__(self, ids: Tensor) -> Tensor:
-        rows = self._blocks[ids]
-        if self._kind in _FLOATS:
-            return read_floats(rows, self._kind, (len(ids), self._columns)).float()
-        return read_codes(
-            rows.view(-1, self._block_bytes), self._kind, (len(ids), self._columns)
-        ).weights()
+    decoder = Decoder(
+        config=config,
+        embed=look_up if config.embedding_scale == 1 else _times(look_up, config.embedding_scale),
+        layers=steps,
+        final_norm=Norm(source.vector("output_norm.weight"), config.norm_epsilon),
+        head=source.linear([head]),
+        unpacked=unpacked,
+        device=source.device,
+    )
+    source.release()
+    return decoder
 
 
-def _fields(codes: Codes) -> tuple[Tensor, Tensor, Tensor]:
-    return codes.codes, codes.scales, codes.offsets
+def _layer(source: Source, index: int) -> Layer:
+    epsilon, prefix = source.config.norm_epsilon, f"blk.{index}."
+
+    def norm(name: str) -> Norm:
+        return Norm(source.vector(f"{prefix}{name}.weight"), epsilon)
+
+    def norm_if_any(name: str) -> Norm | None:
+        return norm(name) if source.has(f"{prefix}{name}.weight") else None
+
+    return Layer(
+        config=source.config,
+        attention_norm=norm("attn_norm"),
+        feed_forward_norm=norm("ffn_norm"),
+        bias=_bias(source, prefix),
+        head_norm=_head_norm(source, prefix),
+        attention_out_norm=norm_if_any("post_attention_norm"),
+        down_norm=norm_if_any("post_ffw_norm"),
+        **_projections(source, index, source.linear),
+    )
+
+
+def _projections(
+    source: Source, index: int, read: Callable[[Sequence[str], Tensor | None], Linear]
+) -> dict[str, Linear]:
+    """A layer's four projections; what a family stores in one is found in one."""
+    prefix = f"blk.{index}."
+    fused = source.has(prefix + "attn_qkv.weight")
+    inputs = ["attn_qkv"] if fused else ["attn_q", "attn_k", "attn_v"]
+    gates = ["ffn_gate", "ffn_up"] if source.has(prefix + "ffn_gate.weight") else ["ffn_up"]
+    return {
+        name: read([f"{prefix}{part}.weight" for part in parts], order)
+        for name, parts, order in (
+            ("queries_keys_values", inputs, _output_order(source)),
+            ("attention_out", ["attn_output"], None),
+            ("gate_up", gates, None),
+            ("down", ["ffn_down"], None),
+        )
+    }
+
+
+def _bias(source: Source, prefix: str) -> Tensor | None:
+    """Biases of queries, keys and values: (heads, width)."""
+    names = [f"{prefix}attn_{part}.bias" for part in "qkv"]
+    if not source.has(names[0]):
+        return None
+    bias = torch.cat([source.vector(name) for name in names])
+    order = _output_order(source)
+    return (bias if order is None else bias[order]).view(-1, source.config.head_width)
+
+
+def _head_norm(source: Source, prefix: str) -> Norm | None:
+    """The norm over each query and key head, its weights spelled out for every head."""
+    config = source.config
+    if not source.has(prefix + "attn_q_norm.weight"):
+        return None
+    queries = source.vector(prefix + "attn_q_norm.weight").expand(config.heads, -1)
+    keys = source.vector(prefix + "attn_k_norm.weight").expand(config.kv_heads, -1)
+    weight = torch.cat([queries, keys])
+    if source.halves:
+        weight = weight[:, _head_order(config)]
+    return Norm(weight, config.norm_epsilon)
+
+
+def _head_order(config: DecoderConfig) -> Tensor:
+    """Within a head, the order that puts elements side by side that turn together."""
+    turning = config.kinds[0].rotation.width
+    pairs = torch.arange(turning).view(2, -1).T.reshape(-1)
+    return torch.cat([pairs, torch.arange(turning, config.head_width)])
+
+
+def _output_order(source: Source) -> Tensor | None:
+    """The order of all outputs of the first projection; None where they are in order."""
+    if not source.halves:
+        return None
+    config = source.config
+    every = torch.arange((config.heads + 2 * config.kv_heads) * config.head_width)
+    heads = every.view(-1, config.head_width)
+    turned = config.heads + config.kv_heads
+    return torch.cat([heads[:turned, _head_order(config)], heads[turned:]]).reshape(-1)
+
+
+def _times(look_up: Callable[[Tensor], Tensor], scale: float) -> Callable[[Tensor], Tensor]:
+    return lambda ids: look_up(ids) * scale

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gguf
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.draft import Draft, Passengers
 from engine.models.gguf import GgufFile
 from engine.models.native import attention, decoder
-from engine.models.native.config import knows
+from engine.models.native.gguf_source import GgufSource, knows
+from engine.models.native.graphs import Captured, GraphedLayer
 from engine.models.native.loading import load_decoder
 from engine.models.native.native_lm import NativeLM
 from engine.models.self_check import rows_are_bit_exact
@@ -121,8 +124,8 @@ def made(tmp_path_factory):
         if key not in found:
             model = llama(tied=tied, vocabulary=vocabulary)
             path = tmp_path_factory.mktemp("gguf") / f"{kind}.gguf"
-            file = GgufFile(write_gguf(path, model, kind, head_kind))
-            lm = NativeLM(load_decoder(file), vocabulary=vocabulary, end_ids=frozenset())
+            source = GgufSource(GgufFile(write_gguf(path, model, kind, head_kind)))
+            lm = NativeLM(load_decoder(source), vocabulary=vocabulary, end_ids=frozenset())
             found[key] = model, lm
         return found[key]
 
@@ -145,6 +148,19 @@ def reference(model, ids):
 
 def close(ours, theirs):
     return (ours - theirs).norm() / theirs.norm() < 0.03
+
+
+def read(lm, memo, ids, replies=()):
+    return list(lm.read(memo, ids, replies=replies))
+
+
+def same_rows(memo, other):
+    count = len(memo.ids)
+    return memo.ids == other.ids and all(
+        torch.equal(ours.keys[..., :count], theirs.keys[..., :count])
+        and torch.equal(ours.values[:, :count], theirs.values[:, :count])
+        for ours, theirs in zip(memo.rows.layers, other.rows.layers, strict=True)
+    )
 
 
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F32"])
@@ -218,6 +234,79 @@ def test_the_first_layers_alone_are_the_models_own(made):
     assert close(cut.score(cut.new_memo(), ids).logits[0], expected)
 
 
+# A cut drafts behind the whole model's rows, and its rows are not run twice.
+
+
+class CountingLayer:
+    """A layer that counts the rows it is given."""
+
+    def __init__(self, layer):
+        self.layer, self.rows = layer, 0
+
+    def project(self, residual, turns):
+        self.rows += len(residual)
+        return self.layer.project(residual, turns)
+
+    def finish(self, residual, mixed):
+        return self.layer.finish(residual, mixed)
+
+
+@pytest.fixture
+def counted(lm):
+    counting = [CountingLayer(layer) for layer in lm._decoder.layers]
+    decoder = replace(lm._decoder, layers=counting)
+    return NativeLM(decoder, vocabulary=VOCABULARY, end_ids=frozenset()), counting
+
+
+@pytest.mark.parametrize("length", [2, 40, 150])
+@pytest.mark.parametrize("drafted", [1, 3])
+def test_rows_that_a_cut_has_begun_are_finished_and_not_begun_again(counted, lm, length, drafted):
+    whole, layers = counted
+    ids, cut = ids_of(length + drafted, 3), whole.first_layers(2)
+    memo, plain = whole.new_memo(), lm.new_memo()
+    read(whole, memo, ids[:length])
+    behind = cut.memo_behind(memo)
+    for more in range(drafted):
+        cut.score(behind, ids[: length + more]).keep()
+    before = [layer.rows for layer in layers]
+
+    scores = whole.score(memo, ids[:length], Draft.chain(ids[length:], "x"))
+
+    expected = lm.score(plain, ids[:length], Draft.chain(ids[length:], "x"))
+    scores.keep(range(drafted))
+    expected.keep(range(drafted))
+    assert torch.equal(scores.logits, expected.logits)
+    assert same_rows(memo, plain)
+    rows = [layer.rows - past for layer, past in zip(layers, before, strict=True)]
+    assert rows == [1, 1, drafted + 1]
+
+
+def test_a_begun_draft_that_is_not_the_one_scored_changes_nothing(counted, lm):
+    whole, _ = counted
+    ids, cut = ids_of(60), whole.first_layers(2)
+    memo, plain = whole.new_memo(), lm.new_memo()
+    read(whole, memo, ids[:40])
+    behind = cut.memo_behind(memo)
+    for more in range(3):
+        cut.score(behind, ids[: 40 + more]).keep()
+    other = Draft.chain([1, 2, 3], "x")
+
+    whole.score(memo, ids[:40], other).keep([0, 1, 2])
+    again = whole.score(memo, [*ids[:40], 1, 2, 3], Draft.chain(ids[40:43], "x"))
+
+    lm.score(plain, ids[:40], other).keep([0, 1, 2])
+    assert torch.equal(again.logits, lm.score(plain, [*ids[:40], 1, 2, 3], again.draft).logits)
+
+
+def test_only_a_cut_of_the_same_model_drafts_behind_its_rows(made, lm):
+    other = made("F32")[1]
+    memo = lm.new_memo()
+
+    assert lm.first_layers(2).memo_behind(memo) is not None
+    assert other.first_layers(2).memo_behind(memo) is None
+    assert other.memo_behind(memo) is None
+
+
 # The same bits.
 
 
@@ -258,7 +347,7 @@ def test_the_cache_has_the_same_bits_after_any_history_of_passes_and_rewinds(lm,
     for length in range(1, at + 1):
         lm.score(fresh, ids[:length]).keep()
     for ours, theirs in zip(memo.rows.layers, fresh.rows.layers, strict=True):
-        assert torch.equal(ours.keys[:, :at], theirs.keys[:, :at])
+        assert torch.equal(ours.keys[..., :at], theirs.keys[..., :at])
         assert torch.equal(ours.values[:, :at], theirs.values[:, :at])
 
 
@@ -279,11 +368,98 @@ def test_kept_paths_of_trees_leave_the_cache_of_plain_decoding(lm):
         at += 4
 
     fresh = lm.new_memo()
-    for _ in lm.read(fresh, ids[: len(memo.ids) + 1]):
-        pass
+    read(lm, fresh, ids[: len(memo.ids) + 1], [range(190)])
     assert memo.ids == ids[: len(memo.ids)]
-    for ours, theirs in zip(memo.rows.layers, fresh.rows.layers, strict=True):
-        assert torch.equal(ours.keys[:, : len(memo.ids)], theirs.keys[:, : len(memo.ids)])
+    assert same_rows(memo, fresh)
+
+
+# Which path writes which row.
+
+
+def test_whole_chunks_of_a_prompt_are_read_with_weights_unpacked_and_mean_the_same(made):
+    model, lm = made("Q4_1")
+    ids = ids_of(300)
+    memo, packed = lm.new_memo(), lm.new_memo()
+
+    read(lm, memo, ids)
+    read(lm, packed, ids, [range(300)])
+
+    assert memo.whole == [True] * 256 + [False] * 43
+    assert not any(packed.whole)
+    assert not same_rows(memo, packed)
+    assert close(lm.score(memo, ids).logits[0], reference(model, ids))
+
+
+def test_a_conversation_read_again_has_the_rows_that_its_turns_left(lm):
+    ids = ids_of(440)
+    reply = range(199, 232)
+    memo = lm.new_memo()
+    read(lm, memo, ids[:200])
+    for length in range(200, 232, 4):
+        lm.score(memo, ids[:length], Draft.chain(ids[length : length + 3], "x")).keep((0, 1, 2))
+    read(lm, memo, ids, [reply])
+
+    fresh = lm.new_memo()
+    read(lm, fresh, ids, [reply])
+
+    assert memo.whole == fresh.whole == [True] * 128 + [False] * 128 + [True] * 128 + [False] * 55
+    assert same_rows(memo, fresh)
+
+
+@pytest.mark.parametrize("held", [0, 1, 100, 128, 200, 256, 299])
+def test_rows_that_the_other_path_wrote_are_written_anew(lm, held):
+    ids = ids_of(300)
+    memo, fresh = lm.new_memo(), lm.new_memo()
+    read(lm, memo, ids[: held + 1], [range(300)])
+
+    read(lm, memo, ids)
+
+    read(lm, fresh, ids)
+    assert memo.whole == fresh.whole
+    assert same_rows(memo, fresh)
+
+
+@pytest.mark.parametrize("kept", [1, 100, 128, 200])
+def test_a_chunk_that_a_new_prompt_cuts_short_is_written_anew(lm, kept):
+    ids = ids_of(300)
+    other = [*ids[:kept], *ids_of(300 - kept, seed=5)]
+    memo, fresh = lm.new_memo(), lm.new_memo()
+    read(lm, memo, ids)
+
+    read(lm, memo, other[:290], [range(240, 260)])
+
+    read(lm, fresh, other[:290], [range(240, 260)])
+    assert memo.whole == fresh.whole
+    assert same_rows(memo, fresh)
+
+
+def test_reading_says_how_far_it_is_and_can_stop_between_layers(lm):
+    ids = ids_of(300)
+    memo, fresh = lm.new_memo(), lm.new_memo()
+
+    chunks = lm.read(memo, ids)
+    first = next(chunks)
+    chunks.close()
+
+    assert (first.rows, memo.ids) == (0, [])
+    assert 0 < first.done < 256
+    done = [chunk.done for chunk in read(lm, memo, ids)]
+    assert done == sorted(done)
+    assert done[-1] == 299
+    read(lm, fresh, ids)
+    assert same_rows(memo, fresh)
+
+
+def test_taps_of_a_long_prompt_are_those_of_its_rows(made):
+    model, lm = made("Q4_1")
+    ids = ids_of(300)
+
+    chunks = [chunk for chunk in lm.read(lm.new_memo(), ids, taps=(0, 2, -1)) if chunk.rows]
+
+    with torch.inference_mode():
+        states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    for tap in (0, 2, -1):
+        assert close(torch.cat([chunk.hidden[tap] for chunk in chunks]), states[tap][0, :-1])
 
 
 # The check at load.
@@ -305,17 +481,52 @@ def test_the_check_finds_a_kernel_out_whose_sums_depend_on_the_rows_beside(made,
     assert not rows_are_bit_exact(lm)
 
 
+# Layers captured once and replayed, as CUDA graphs are.
+
+
+def captured(function, inputs):
+    output = function(*inputs).clone()
+    return Captured(inputs, output, lambda: output.copy_(function(*inputs)))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 33, 64, 65])
+def test_a_graphed_layer_does_to_rows_what_the_layer_does(lm, rows):
+    layer = lm._decoder.layers[0]
+    turned = GraphedLayer(layer, captured)
+    generator = torch.Generator().manual_seed(rows)
+
+    for _ in range(2):  # captured the first time, replayed the second
+        residual = torch.randn(rows, 64, generator=generator)
+        mixed = torch.randn(rows, 64, generator=generator)
+        turns = torch.polar(torch.ones(rows, 8, 8), torch.randn(rows, 8, 8, generator=generator))
+        with torch.inference_mode():
+            heads = turned.project(residual, turns), layer.project(residual, turns)
+            ends = turned.finish(residual, mixed), layer.finish(residual, mixed)
+        assert torch.equal(*heads)
+        assert torch.equal(*ends)
+
+
+def test_what_a_replay_gave_is_not_overwritten_by_the_next(lm):
+    turned = GraphedLayer(lm._decoder.layers[0], captured)
+    with torch.inference_mode():
+        first = turned.finish(torch.zeros(1, 64), torch.ones(1, 64))
+        before = first.clone()
+        turned.finish(torch.ones(1, 64), torch.zeros(1, 64))
+
+    assert torch.equal(first, before)
+
+
 # Which files it takes.
 
 
 def test_a_file_with_anything_beyond_the_family_is_left_to_transformers(tmp_path):
     plain = GgufFile(write_gguf(tmp_path / "plain.gguf", llama(), "Q4_1"))
     stretched = GgufFile(tmp_path / "plain.gguf")
-    stretched.metadata["llama.rope.scaling.type"] = "linear"
+    stretched.metadata["llama.rope.scaling.type"] = "yarn"
     windowed = GgufFile(tmp_path / "plain.gguf")
     windowed.metadata["llama.attention.sliding_window"] = 4096
     biased = GgufFile(tmp_path / "plain.gguf")
-    biased.tensors["blk.0.attn_q.bias"] = biased.tensors["blk.0.attn_norm.weight"]
+    biased.tensors["blk.0.ffn_down.bias"] = biased.tensors["blk.0.attn_norm.weight"]
     other = GgufFile(tmp_path / "plain.gguf")
     other.metadata["general.architecture"] = "mamba"
 
