@@ -42,7 +42,8 @@ class Codes:
         """The file's exact values, (rows, columns) float32."""
         rows, columns = self.codes.shape
         grouped = self.codes.view(rows, -1, self.group).to(torch.float32)
-        return (grouped * self.scales[..., None] + self.offsets[..., None]).view(rows, columns)
+        scales, offsets = self.scales[..., None], self.offsets[..., None]
+        return grouped.mul_(scales).add_(offsets).view(rows, columns)
 
 
 def read_codes(blocks: Tensor, kind: str, shape: tuple[int, int]) -> Codes:
@@ -50,7 +51,7 @@ def read_codes(blocks: Tensor, kind: str, shape: tuple[int, int]) -> Codes:
     codes, scales, offsets = _READERS[kind](blocks)
     rows, columns = shape
     return Codes(
-        codes.reshape(rows, columns).to(torch.int8),
+        codes.reshape(rows, columns).view(torch.int8),
         scales.reshape(rows, -1),
         offsets.reshape(rows, -1),
     )
@@ -131,6 +132,7 @@ def _half(blocks: Tensor, at: int) -> Tensor:
 
 def _nibbles(packed: Tensor) -> Tensor:
     """Two codes a byte: all low halves of a run come before all high ones."""
+    packed = packed.contiguous()  # elementwise kernels crawl over the gaps between blocks
     return torch.cat([packed & 15, packed >> 4], dim=-1)
 
 

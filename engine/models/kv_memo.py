@@ -24,13 +24,12 @@ class KVMemo:
     """The ids whose rows a cache holds, and the rows; one conversation's, one model's.
 
     Rows past `len(ids)` are a pass that nobody kept; they are dropped before the next one.
-    whole: per row whether a whole chunk of a prompt was read at once, for models where that makes a
-    difference.
+    by_prompt: per row whether a path for prompts wrote it, for models that have two.
     """
 
     def __init__(self, rows: CacheRows) -> None:
         self.ids: list[int] = []
-        self.whole: list[bool] = []
+        self.by_prompt: list[bool] = []
         self.rows = rows
 
     def rewind(self, ids: Sequence[int]) -> int:
@@ -40,19 +39,19 @@ class KVMemo:
         """
         length = common_prefix(self.ids, ids)
         length = self.rows.truncate(max(0, min(length, len(ids) - 1)))
-        del self.ids[length:], self.whole[length:]
+        del self.ids[length:], self.by_prompt[length:]
         return length
 
     def clear(self) -> None:
         """Forget everything."""
         self.rows.truncate(0)
-        del self.ids[:], self.whole[:]
+        del self.ids[:], self.by_prompt[:]
 
-    def keep(self, ids: Sequence[int], rows: Sequence[int], *, whole: bool = False) -> None:
+    def keep(self, ids: Sequence[int], rows: Sequence[int], *, by_prompt: bool = False) -> None:
         """Commit `ids`, whose rows of the last pass are `rows`, counted from the memo's end."""
         self.rows.gather(len(self.ids), rows)
         self.ids.extend(ids)
-        self.whole.extend([whole] * len(ids))
+        self.by_prompt.extend([by_prompt] * len(ids))
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -35,7 +35,17 @@ def rows_are_bit_exact(lm: CausalLM, seed: int = 0) -> bool:
             alone.keep()
             if not torch.equal(alone.logits[0], scores.logits[1 + node]):
                 return False
-    return True
+    return _prompts_are_bit_exact(lm, ids)
+
+
+def _prompts_are_bit_exact(lm: CausalLM, ids: list[int]) -> bool:
+    """Whether a prompt read in two parts leaves what it leaves in one."""
+    whole, parts = lm.new_memo(), lm.new_memo()
+    for memo, lengths in ((whole, [len(ids)]), (parts, [2 * len(ids) // 3, len(ids)])):
+        for length in lengths:
+            for _ in lm.read(memo, ids[:length]):
+                pass
+    return torch.equal(lm.score(whole, ids).logits, lm.score(parts, ids).logits)
 
 
 def _random_tree(generator: random.Random, vocabulary: int) -> Draft:

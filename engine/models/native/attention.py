@@ -129,7 +129,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, where: Sequence[Span])
 
     queries: (lanes, rows, queries, width), scaled; keys: (lanes, width, slots); values: (lanes,
     slots, width); float32.
-    Returns (rows, lanes * queries * width).
+    Returns (rows, lanes * queries * width) bfloat16.
     """
     parts = [_attend_span(queries[:, span.first : span.last], keys, values, span) for span in where]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -149,7 +149,7 @@ def _attend_span(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> T
         own = _padded(own[:, :, :each].reshape(lanes, count, WINDOW))
         scores = torch.cat([before, own], dim=-1) + span.blocked
     weights = torch.softmax(scores, dim=-1)
-    before, own = weights[..., : start - begin], weights[..., start - begin :]
+    before, own = torch.split_with_sizes(weights, [start - begin, WINDOW], 2)
     if span.slots is None:
         summed = torch.bmm(own, values[:, start:end])
     else:
@@ -158,7 +158,8 @@ def _attend_span(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> T
         summed = _padded(summed)
     if start > begin:
         summed.baddbmm_(before, values[:, begin:start])
-    return summed[:, :count].view(lanes, rows, each, width).transpose(0, 1).reshape(rows, -1)
+    out = summed[:, :count].bfloat16().view(lanes, rows, each, width)
+    return out.transpose(0, 1).reshape(rows, -1)
 
 
 def _padded(rows: Tensor) -> Tensor:

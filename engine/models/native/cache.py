@@ -40,9 +40,9 @@ class LayerCache:
 
     def write(self, first: int, keys: Tensor, values: Tensor) -> None:
         """Rows from `first` on, each (rows, kv heads, width)."""
-        last = first + len(keys)
-        self._keys[..., first:last] = keys.permute(1, 2, 0)
-        self._values[:, first:last] = values.transpose(0, 1)
+        rows = len(keys)
+        self._keys.narrow(2, first, rows).copy_(keys.permute(1, 2, 0))
+        self._values.narrow(1, first, rows).copy_(values.transpose(0, 1))
 
     def grow(self, slots: int) -> None:
         """Make room for more rows; what is there stays."""

@@ -146,7 +146,8 @@ class Decoder:
         """One layer's step of the residual, (rows, hidden); its keys and values go into `cache`."""
         config, rows = self.config, len(residual)
         heads = layer.project(residual, view.turns)
-        queries, keys, values = heads.split([config.heads, config.kv_heads, config.kv_heads], 1)
+        sizes = [config.heads, config.kv_heads, config.kv_heads]
+        queries, keys, values = torch.split_with_sizes(heads, sizes, 1)
         cache.write(first_slot, keys, values)
         queries = queries.view(rows, config.lanes, -1, config.head_width).transpose(0, 1)
         return layer.finish(residual, attend(queries, cache.keys, cache.values, view.where))

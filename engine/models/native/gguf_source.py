@@ -72,7 +72,7 @@ class GgufSource:
         if kinds <= FLOATS:
             weights = torch.cat([self._weights(name) for name in names])
             return linear_of_floats(_ordered(weights, order).to(self.device))
-        parts = [self._codes(name) for name in names]
+        parts = [self._checked(name) for name in names]
         codes = Codes(
             _ordered(torch.cat([part.codes for part in parts]), order),
             _ordered(torch.cat([part.scales for part in parts]), order),
@@ -103,16 +103,19 @@ class GgufSource:
         """Let go of the file's pages that were read; they come back when they are wanted."""
         self._file.release()
 
-    def _codes(self, name: str) -> Codes:
-        tensor = self._file.tensors[name]
-        rows, columns = tensor.shape
-        codes = read_codes(self._file.blocks(name), tensor.type.name, (rows, columns))
+    def _checked(self, name: str) -> Codes:
+        codes = self._codes(name)
         if not (codes.scales.isfinite().all() and codes.offsets.isfinite().all()):
             raise ModelError(
                 f"{self._file.path.name} is damaged: {name} holds numbers that are none. "
                 "Get the file again."
             )
         return codes
+
+    def _codes(self, name: str) -> Codes:
+        tensor = self._file.tensors[name]
+        rows, columns = tensor.shape
+        return read_codes(self._file.blocks(name), tensor.type.name, (rows, columns))
 
     def _weights(self, name: str) -> Tensor:
         tensor = self._file.tensors[name]

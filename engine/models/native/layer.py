@@ -44,8 +44,8 @@ class Norm:
 
     def __call__(self, states: Tensor) -> Tensor:
         """(..., width) normed, float32."""
-        length = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
-        return states / torch.hypot(length, self._least) * self._weight
+        length = torch.linalg.vector_norm(states, dim=-1, keepdim=True).hypot_(self._least)
+        return (states / length).mul_(self._weight)
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,22 @@ class Layer:
         residual: (rows, hidden); turns: (rows, heads, width / 2) complex64.
         """
         config, rows = self.config, len(residual)
-        heads = self.queries_keys_values(self.attention_norm(residual).to(torch.bfloat16)).float()
+        heads = self.queries_keys_values(self.attention_norm(residual).bfloat16()).float()
         heads = heads.view(rows, config.heads + 2 * config.kv_heads, config.head_width)
         if self.bias is not None:
             heads += self.bias
         if self.head_norm is not None:
             turned = heads[:, : config.heads + config.kv_heads]
             turned.copy_(self.head_norm(turned))
-        torch.view_as_complex(heads.unflatten(-1, (-1, 2))).mul_(turns)
+        torch.view_as_complex(heads.view(*turns.shape, 2)).mul_(turns)
         return heads
 
     def finish(self, residual: Tensor, mixed: Tensor) -> Tensor:
         """The residual behind the layer; mixed: what attention gives, (rows, heads * width)."""
-        out = self.attention_out(mixed.to(torch.bfloat16))
+        out = self.attention_out(mixed.bfloat16())
         residual = residual + _given(out, self.attention_out_norm)
-        both = self.gate_up(self.feed_forward_norm(residual).to(torch.bfloat16))
-        gate, up = both.chunk(2, dim=-1)
+        both = self.gate_up(self.feed_forward_norm(residual).bfloat16())
+        gate, up = torch.split_with_sizes(both, [both.shape[1] // 2] * 2, 1)
         if self.config.gelu:
             gate = functional.gelu(gate, approximate="tanh")
         else:

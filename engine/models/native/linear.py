@@ -217,5 +217,5 @@ def _in_layout(codes: Tensor) -> Tensor:
 
 def _multiply(rows: Tensor, weight: Tensor, group: int, scales: Tensor) -> Tensor:
     if rows.device.type == "cpu":
-        return torch.ops.aten._weight_int4pack_mm_for_cpu(rows, weight, group, scales)
+        return torch.ops.aten._weight_int4pack_mm_for_cpu.default(rows, weight, group, scales)
     return torch.ops.aten._weight_int4pack_mm(rows, weight, group, scales)

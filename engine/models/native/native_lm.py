@@ -22,7 +22,7 @@ from engine.draft import (
     rows_behind,
 )
 from engine.errors import ModelError
-from engine.models.causal_lm import CHUNK_ROWS, FINAL, Chunk, Scores
+from engine.models.causal_lm import FINAL, Chunk, Scores
 from engine.models.kv_memo import KVMemo, common_prefix
 from engine.models.memory import memory_errors
 from engine.models.native.attention import DEEPEST, Rows
@@ -40,16 +40,20 @@ if TYPE_CHECKING:
 MOST_ROWS = 64
 """Rows in one pass of the decoding path."""
 
-_MOST_CHUNKS = 8
-"""Chunks that are read with one unpacking of the weights."""
+_FEWEST_PROMPT_ROWS = 96
+"""Stretches of a prompt from this length on are worth an unpacking of the weights."""
+
+_MOST_PROMPT_ROWS = 1024
+"""Rows that go through the layers with one unpacking."""
 
 
 class NativeLM:
     """The native decoder behind the loop's interface.
 
     Two paths write rows: the decoding path with packed weights, and the prompt path, which unpacks
-    each layer once and runs it over whole chunks. Which of them writes a row follows from the
-    conversation alone: whole chunks of the grid without a reply's row are the prompt path's.
+    each layer once and runs many rows through it. Which of them writes a row follows from the
+    conversation alone: long stretches without a reply's row are the prompt path's. On either, a
+    row's bits don't depend on the rows beside it.
     """
 
     can_rewind = True
@@ -95,9 +99,9 @@ class NativeLM:
     ) -> Iterator[Chunk]:
         """Bring the memo to hold all of `ids` but the last; between chunks one may stop."""
         memo.rewind(ids)
-        whole = _whole_chunks(0, len(ids) - 1, replies)
-        memo.rewind(ids[: _rows_by_their_path(memo, whole) + 1])
-        yield from self._read_on(memo, ids, taps, whole)
+        by_prompt = _rows_of_prompts(len(ids) - 1, replies)
+        memo.rewind(ids[: common_prefix(memo.by_prompt, by_prompt) + 1])
+        yield from self._read_on(memo, ids, taps, by_prompt)
 
     def score(
         self,
@@ -112,7 +116,8 @@ class NativeLM:
         assert max(passengers.offsets, default=0) < DEEPEST
         start, wanted = memo.rewind(ids), 1 + len(draft) + len(passengers)
         if len(ids) - 1 - start + wanted > MOST_ROWS:
-            for _ in self._read_on(memo, ids, (), _whole_chunks(start, len(ids) - 1)):
+            missing = _rows_of_prompts(len(ids) - 1 - start, ())
+            for _ in self._read_on(memo, ids, (), [*memo.by_prompt, *missing]):
                 pass
             start = len(memo.ids)
         before, root = tuple(ids[start:-1]), ids[-1]
@@ -165,47 +170,47 @@ class NativeLM:
         return self._decoder.head.in_full(states.to(torch.bfloat16))[:, : self.vocabulary]
 
     def _read_on(
-        self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int], whole: Sequence[int]
+        self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int], by_prompt: Sequence[bool]
     ) -> Iterator[Chunk]:
-        """Read what the memo lacks; whole: the chunks that are the prompt path's."""
+        """Read what the memo lacks, each row on its path."""
         last = len(ids) - 1
         while (start := len(memo.ids)) < last:
-            if start // CHUNK_ROWS in whole:
-                count = 1
-                while count < _MOST_CHUNKS and start // CHUNK_ROWS + count in whole:
-                    count += 1
-                yield from self._read_whole(memo, ids[start : start + count * CHUNK_ROWS], taps)
+            most = _MOST_PROMPT_ROWS if by_prompt[start] else MOST_ROWS
+            end = start + 1
+            while end < min(last, start + most) and by_prompt[end] == by_prompt[start]:
+                end += 1
+            if by_prompt[start]:
+                yield from self._read_unpacked(memo, ids[start:end], taps)
             else:
-                end = min(last, start + MOST_ROWS, (start // CHUNK_ROWS + 1) * CHUNK_ROWS)
                 hidden = self._states(memo, ids[start:end], _chain(start, end), taps)
                 memo.keep(ids[start:end], range(end - start))
-                yield Chunk(first=start, rows=end - start, hidden=hidden, done=end)
+                taken = {tap: hidden[tap] for tap in taps}
+                yield Chunk(first=start, rows=end - start, hidden=taken, done=end)
 
-    def _read_whole(self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int]) -> Iterator[Chunk]:
-        """Read whole chunks layer by layer, and tell after each layer how far that is."""
-        decoder, start = self._decoder, len(memo.ids)
-        firsts = range(start, start + len(ids), CHUNK_ROWS)
+    def _read_unpacked(
+        self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int]
+    ) -> Iterator[Chunk]:
+        """Read rows layer by layer, and tell after each layer how far that is."""
+        decoder, start, count = self._decoder, len(memo.ids), len(ids)
         slots = cast("Slots", memo.rows)
-        with torch.inference_mode(), memory_errors(self._decoder.device):
-            slots.make_room(start + len(ids))
-            residuals = list(decoder.embed(torch.tensor(list(ids))).split(CHUNK_ROWS))
-            views = [decoder.views(_chain(first, first + CHUNK_ROWS)) for first in firsts]
+        with torch.inference_mode(), memory_errors(decoder.device):
+            slots.make_room(start + count)
+            residual = decoder.embed(torch.tensor(list(ids), device=decoder.device))
+            views = decoder.views(_chain(start, start + count))
         hidden: dict[int, Tensor] = {}
-        for index, cache in enumerate(slots.layers):
+        for index, kind in enumerate(decoder.config.kinds):
             if index in taps:
-                hidden[index] = torch.cat(residuals)
-            with torch.inference_mode(), memory_errors(self._decoder.device):
-                layer, kind = decoder.unpacked(index), decoder.config.kinds[index]
-                for at, first in enumerate(firsts):
-                    residuals[at] = decoder.through(
-                        layer, residuals[at], first, cache, views[at][kind]
-                    )
-            done = start + len(ids) * (index + 1) // (len(slots.layers) + 1)
+                hidden[index] = residual
+            with torch.inference_mode(), memory_errors(decoder.device):
+                layer, cache = decoder.unpacked(index), slots.layers[index]
+                residual = decoder.through(layer, residual, start, cache, views[kind])
+            done = start + count * (index + 1) // (self.num_layers + 1)
             yield Chunk(first=start, rows=0, hidden={}, done=done)
         if FINAL in taps:
-            hidden[FINAL] = decoder.final(torch.cat(residuals))
-        memo.keep(ids, range(len(ids)), whole=True)
-        yield Chunk(first=start, rows=len(ids), hidden=hidden, done=start + len(ids))
+            with torch.inference_mode():
+                hidden[FINAL] = decoder.final(residual)
+        memo.keep(ids, range(count), by_prompt=True)
+        yield Chunk(first=start, rows=count, hidden=hidden, done=start + count)
 
     @torch.inference_mode()
     def _states(
@@ -253,26 +258,12 @@ def _chain(start: int, end: int) -> Rows:
     return Rows(range(start, end), [range(start, row + 1) for row in range(start, end)], start)
 
 
-def _whole_chunks(start: int, end: int, replies: Sequence[range] = ()) -> Sequence[int]:
-    """The chunks of the grid that lie within `start` and `end` and hold no row of a reply."""
-    chunks = range(-(-start // CHUNK_ROWS), end // CHUNK_ROWS)
-    return [
-        chunk
-        for chunk in chunks
-        if not any(
-            reply.start < (chunk + 1) * CHUNK_ROWS and chunk * CHUNK_ROWS < reply.stop
-            for reply in replies
-        )
-    ]
-
-
-def _rows_by_their_path(memo: KVMemo, whole: Sequence[int]) -> int:
-    """How many of the memo's first rows were written by the path that their chunk calls for."""
-    for first in range(0, len(memo.ids), CHUNK_ROWS):
-        written = memo.whole[first : first + CHUNK_ROWS]
-        if first // CHUNK_ROWS in whole:
-            if len(written) < CHUNK_ROWS or not all(written):
-                return first
-        elif any(written):
-            return first
-    return len(memo.ids)
+def _rows_of_prompts(end: int, replies: Sequence[range]) -> list[bool]:
+    """For each row before `end`, whether it is the prompt path's."""
+    by_prompt, first = [False] * end, 0
+    for reply in (*replies, range(end, end)):
+        last = min(reply.start, end)
+        if last - first >= _FEWEST_PROMPT_ROWS:
+            by_prompt[first:last] = [True] * (last - first)
+        first = max(first, reply.stop)
+    return by_prompt

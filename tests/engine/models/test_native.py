@@ -376,7 +376,7 @@ def test_kept_paths_of_trees_leave_the_cache_of_plain_decoding(lm):
 # Which path writes which row.
 
 
-def test_whole_chunks_of_a_prompt_are_read_with_weights_unpacked_and_mean_the_same(made):
+def test_a_long_prompt_is_read_with_weights_unpacked_and_means_the_same(made):
     model, lm = made("Q4_1")
     ids = ids_of(300)
     memo, packed = lm.new_memo(), lm.new_memo()
@@ -384,8 +384,8 @@ def test_whole_chunks_of_a_prompt_are_read_with_weights_unpacked_and_mean_the_sa
     read(lm, memo, ids)
     read(lm, packed, ids, [range(300)])
 
-    assert memo.whole == [True] * 256 + [False] * 43
-    assert not any(packed.whole)
+    assert memo.by_prompt == [True] * 299
+    assert not any(packed.by_prompt)
     assert not same_rows(memo, packed)
     assert close(lm.score(memo, ids).logits[0], reference(model, ids))
 
@@ -402,7 +402,7 @@ def test_a_conversation_read_again_has_the_rows_that_its_turns_left(lm):
     fresh = lm.new_memo()
     read(lm, fresh, ids, [reply])
 
-    assert memo.whole == fresh.whole == [True] * 128 + [False] * 128 + [True] * 128 + [False] * 55
+    assert memo.by_prompt == fresh.by_prompt == [True] * 199 + [False] * 33 + [True] * 207
     assert same_rows(memo, fresh)
 
 
@@ -415,12 +415,12 @@ def test_rows_that_the_other_path_wrote_are_written_anew(lm, held):
     read(lm, memo, ids)
 
     read(lm, fresh, ids)
-    assert memo.whole == fresh.whole
+    assert memo.by_prompt == fresh.by_prompt
     assert same_rows(memo, fresh)
 
 
 @pytest.mark.parametrize("kept", [1, 100, 128, 200])
-def test_a_chunk_that_a_new_prompt_cuts_short_is_written_anew(lm, kept):
+def test_a_prompt_that_another_cuts_short_goes_on_from_where_they_part(lm, kept):
     ids = ids_of(300)
     other = [*ids[:kept], *ids_of(300 - kept, seed=5)]
     memo, fresh = lm.new_memo(), lm.new_memo()
@@ -429,8 +429,29 @@ def test_a_chunk_that_a_new_prompt_cuts_short_is_written_anew(lm, kept):
     read(lm, memo, other[:290], [range(240, 260)])
 
     read(lm, fresh, other[:290], [range(240, 260)])
-    assert memo.whole == fresh.whole
+    assert memo.by_prompt == fresh.by_prompt
     assert same_rows(memo, fresh)
+
+
+@pytest.mark.parametrize("parts", [[97, 299], [100, 101, 299], [250, 299], [96, 180, 181, 299]])
+def test_a_long_prompt_leaves_the_same_rows_however_it_is_cut(lm, parts):
+    ids = ids_of(300)
+    memo, fresh = lm.new_memo(), lm.new_memo()
+
+    for end in parts:
+        read(lm, memo, ids[: end + 1])
+
+    read(lm, fresh, ids)
+    assert same_rows(memo, fresh)
+
+
+@pytest.mark.parametrize("length", [95, 96])
+def test_short_stretches_are_read_as_replies_are_decoded(lm, length):
+    memo = lm.new_memo()
+
+    read(lm, memo, ids_of(300)[: length + 1])
+
+    assert memo.by_prompt == [length == 96] * length
 
 
 def test_reading_says_how_far_it_is_and_can_stop_between_layers(lm):
@@ -442,7 +463,7 @@ def test_reading_says_how_far_it_is_and_can_stop_between_layers(lm):
     chunks.close()
 
     assert (first.rows, memo.ids) == (0, [])
-    assert 0 < first.done < 256
+    assert 0 < first.done < 299
     done = [chunk.done for chunk in read(lm, memo, ids)]
     assert done == sorted(done)
     assert done[-1] == 299

@@ -75,7 +75,7 @@ def test_logits_are_what_transformers_computes(made, name, length):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_long_prompt_read_in_whole_chunks_leaves_what_transformers_computes(made, name):
+def test_a_long_prompt_leaves_what_transformers_computes(made, name):
     model, lm = made(name)
     ids, memo, hidden = ids_of(300), lm.new_memo(), []
 
