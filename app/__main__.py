@@ -101,7 +101,7 @@ async def _run(app: App, options: argparse.Namespace) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m app", description="Draftlight's window.")
     parser.add_argument("--target", help='"default", a model folder or a GGUF file')
-    parser.add_argument("--drafter", help="off, ngram, layer-skip, draft-model:FILE, ...")
+    parser.add_argument("--drafter", help="auto, off, ngram, layer-skip, draft-model:FILE, ...")
     parser.add_argument(
         "--measure",
         action="store_true",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engine.engine import Device, DrafterChoice, Engine
     from engine.events import Event
     from engine.params import ReplyParams
+    from engine.plan_words import Estimates
     from engine.session import Session
     from engine.stats import BaselineReading
 
@@ -41,20 +42,21 @@ class LoadedTarget:
         return f"{source}\n{self.device}, {self.dtype}"
 
     def usable_drafter(self, wished: str) -> str:
-        """The drafter wished for if this target can use its family, else n-gram, else none."""
+        """The drafter wished for if this target can use its family, else auto, else none."""
         family = wished.partition(":")[0].partition("@")[0]
         usable = {choice.spec for choice in self.choices if choice.reason is None}
         if wished == "off" or family in usable:
             return wished
-        return "ngram" if "ngram" in usable else "off"
+        return "auto" if "auto" in usable else "off"
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The engine's speed now: the planner's sentence, and plain decoding as measured."""
+    """The planner's sentence, what it goes by, and plain decoding's speed as measured."""
 
     plan: str
     baseline: BaselineReading | None
+    estimates: Estimates | None = None
 
 
 class LoadEngine(Protocol):
@@ -129,13 +131,14 @@ class EngineHost:
             self._current().drafting.drafter = drafter
 
     def set_draft_length(self, length: int) -> None:
-        """Draft at most this many tokens ahead from the next round on."""
-        self._current().drafting.draft_length = length
+        """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
+        self._current().drafting.draft_length = length or None
 
     def outlook(self, context_tokens: int) -> Outlook:
-        """The planner's sentence, and the measured plain speed at this context length."""
+        """The planner's sentence and numbers, and the measured plain speed at this length."""
+        session = self._current()
         baseline = self._loaded().baseline.reading(context_tokens)
-        return Outlook(self._current().plan_sentence(), baseline)
+        return Outlook(session.plan_sentence(), baseline, session.plan_estimates())
 
     def context_tokens(self, draft_text: str) -> int:
         """Tokens that the conversation needs, with `draft_text` as its next turn."""

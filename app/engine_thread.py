@@ -128,11 +128,11 @@ class EngineThread:
             raise
 
     async def set_draft_length(self, length: int) -> None:
-        """Draft at most this many tokens ahead from the next round on."""
+        """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
         await self._ask(partial(self._host.set_draft_length, length))
 
     async def outlook(self, context_tokens: int) -> Outlook:
-        """The planner's sentence, and the measured plain speed at this context length."""
+        """The planner's sentence and numbers, and the measured plain speed at this length."""
         return await self._ask(partial(self._host.outlook, context_tokens))
 
     async def context_tokens(self, draft_text: str = "") -> int:

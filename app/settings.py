@@ -22,14 +22,15 @@ _ITEM_TYPES = {"recent": str, "geometry": int}
 class Settings:
     """The user's choices.
 
-    recent: targets opened by file or folder, newest first. geometry: x, y, width, height of the
-        window; empty until it was once shown. sampling: what SamplingSection calls its values.
+    draft_length: 0 for as far as it pays. recent: targets opened by file or folder, newest first.
+        geometry: x, y, width, height of the window; empty until it was once shown. sampling: what
+        SamplingSection calls its values.
     """
 
     target: str = "default"
     device: str = "auto"
-    drafter: str = "ngram"
-    draft_length: int = 3
+    drafter: str = "auto"
+    draft_length: int = 0
     colours: bool = True
     panel: bool = True
     maximised: bool = False

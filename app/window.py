@@ -118,7 +118,7 @@ class MainWindow(QMainWindow):
         self.header.panel_toggled.connect(self._show_panel)
         self.columns.right_shown.connect(self.header.set_panel)
         panel.drafters.drafter_chosen.connect(chat.swap)
-        panel.drafters.draft_file_requested.connect(self.draft_picker.popup_at_pointer)
+        panel.drafters.draft_file_requested.connect(self.draft_picker.ask)
         panel.drafters.draft_length_changed.connect(chat.set_draft_length)
         self.draft_picker.spec_chosen.connect(chat.swap)
 
@@ -220,8 +220,7 @@ class MainWindow(QMainWindow):
 
     def _show_outlook(self, outlook: Outlook) -> None:
         self._plan = outlook.plan
-        self.panel.set_plan(outlook.plan)
-        self.panel.set_baseline(outlook.baseline)
+        self.panel.set_outlook(outlook)
 
     def _use_device(self, device: str) -> None:
         self._choices.change(device=device)

@@ -10,10 +10,10 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import __version__
-from engine.console import ReplyPrinter, numbers
+from engine.console import ReplyPrinter, numbers, progress_bar
 from engine.errors import EngineError
 from engine.events import Finished
 from engine.params import ReplyParams, Rule, SamplingParams
@@ -21,6 +21,7 @@ from engine.params import ReplyParams, Rule, SamplingParams
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from engine.benchmark import Plan
     from engine.engine import Engine
     from engine.session import Session
 
@@ -106,16 +107,15 @@ def _typed() -> str:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from engine import benchmark
 
     params = _reply_params(options)
     if options.repeats < 1:
         raise EngineError("--repeats must be at least 1.")
     prompts, sha256 = benchmark.read_prompts(options.prompts)
-    if options.json is not None:
-        _check_writable(options.json)
+    _check_peers(options, params)
+    for path in filter(None, (options.json, options.table)):
+        _check_writable(path)
     engine = _load(options)
     plan = benchmark.Plan(
         prompts=prompts,
@@ -125,19 +125,51 @@ def _bench(options: argparse.Namespace) -> None:
         tree_nodes=options.tree_nodes,
         repeats=options.repeats,
     )
-    with tqdm(total=0, unit="run", disable=False, file=sys.stderr) as bar:
-
-        def told(what: str, done: int, total: int) -> None:
-            bar.total = total or None
-            bar.set_description(what, refresh=False)
-            bar.update(done - bar.n)
-            bar.refresh()
-
+    with progress_bar() as told:
         runs = benchmark.run(engine, plan, told)
-    if options.json is not None:
-        text = json.dumps(benchmark.report(engine, runs, sha256), ensure_ascii=False, indent=1)
-        options.json.write_text(text + "\n", encoding="utf-8")
+    report = benchmark.report(engine, runs, sha256)
+    _keep(options, report)
     print("\n".join(benchmark.summary(runs)))
+    if options.peers:
+        _bench_peers(options, engine, plan, report)
+
+
+def _bench_peers(
+    options: argparse.Namespace, engine: Engine, plan: Plan, report: dict[str, Any]
+) -> None:
+    """The same with other engines; what has been measured is kept whatever ends it."""
+    from engine.peers.bench import add_peers, find_program
+    from engine.peers.table import markdown
+
+    program = find_program(options.llama_server) if options.llama_server else None
+    try:
+        with progress_bar() as told:
+            add_peers(engine, plan, report, program=program, told=told)
+    finally:
+        _keep(options, report)
+        table = markdown(report)
+        if options.table is not None:
+            options.table.write_text(table, encoding="utf-8")
+        print("\n" + table, end="")
+
+
+def _check_peers(options: argparse.Namespace, params: ReplyParams) -> None:
+    """See, before anything is measured, that what was asked of the peers can be done."""
+    from engine.peers.bench import check_params, find_program
+
+    if not options.peers:
+        if options.llama_server or options.table:
+            raise EngineError("--llama-server and --table belong to --peers.")
+        return
+    check_params(params)
+    if options.llama_server:
+        find_program(options.llama_server)
+
+
+def _keep(options: argparse.Namespace, report: dict[str, Any]) -> None:
+    if options.json is not None:
+        text = json.dumps(report, ensure_ascii=False, indent=1)
+        options.json.write_text(text + "\n", encoding="utf-8")
 
 
 def _check_writable(path: Path) -> None:
@@ -187,16 +219,19 @@ def _parser() -> argparse.ArgumentParser:
     chat = commands.add_parser("chat", parents=[shared], help="talk to a model in the terminal")
     chat.add_argument("prompt", nargs="?", help="one message; without it, a conversation")
     chat.add_argument(
-        "--drafter", default="ngram", help="off, ngram, layer-skip@20, draft-model:PATH …"
+        "--drafter", default="auto", help="auto, off, ngram, layer-skip@20, draft-model:PATH …"
     )
     chat.add_argument("--system", default="", metavar="TEXT", help="a system prompt")
     chat.set_defaults(run=_chat, max_new_tokens=512)
 
     bench = commands.add_parser("bench", parents=[shared], help="run prompts with several drafters")
-    bench.add_argument("--drafters", default="ngram", metavar="D,D,…", help="besides off")
+    bench.add_argument("--drafters", default="auto", metavar="D,D,…", help="besides off")
     bench.add_argument("--prompts", type=Path, default=_SHIPPED_PROMPTS, metavar="FILE.jsonl")
     bench.add_argument("--repeats", type=int, default=1, metavar="N")
     bench.add_argument("--json", type=Path, metavar="OUT", help="write every run to a file")
+    bench.add_argument("--peers", action="store_true", help="measure other engines beside ours")
+    bench.add_argument("--llama-server", metavar="PROGRAM", help="where it is, if not on the path")
+    bench.add_argument("--table", type=Path, metavar="OUT.md", help="write the peers' table")
     bench.set_defaults(run=_bench, max_new_tokens=128)
     return parser
 
@@ -212,7 +247,7 @@ def _shared_options() -> argparse.ArgumentParser:
         help="auto, bfloat16, float16, float32, float64, packed, int8, int4",
     )
     add("--threads", type=_positive, metavar="N", help="of the CPU; torch's own choice without it")
-    add("--draft-length", type=_positive, default=3, metavar="N", help="tokens ahead (3)")
+    add("--draft-length", type=_positive, metavar="N", help="tokens ahead; without it as it pays")
     add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")
     add("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
     add("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")

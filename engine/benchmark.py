@@ -18,6 +18,7 @@ from engine import __version__
 from engine.errors import EngineError
 from engine.events import Finished, Round, Token
 from engine.params import ReplyParams, Rule
+from engine.planning import Planner
 from engine.speculation import Drafting
 from engine.templates import Message
 
@@ -43,12 +44,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run: `drafters` as specs; `off` is run whether named or not."""
+    """What to run: `drafters` as specs; `off` is run whether named or not.
+
+    draft_length: None for as far as it pays.
+    """
 
     prompts: Sequence[Prompt]
     drafters: Sequence[str]
     params: ReplyParams
-    draft_length: int
+    draft_length: int | None
     tree_nodes: int
     repeats: int = 1
 
@@ -154,7 +158,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[str]:
         drafted = sum(record["drafted"] for record in groups[category, drafter])
         accepted = sum(record["accepted"] for record in groups[category, drafter])
         rows.append(
-            f"{category:<12} {_short(drafter):<26} "
+            f"{category:<12} {short_spec(drafter):<26} "
             f"{median(record['speedup'] for record in groups[category, drafter]):>8.2f}  "
             f"{_overall_length(groups[category, drafter]):>11.2f}  "
             f"{f'{accepted / drafted:.0%}' if drafted else '–':>8}  "
@@ -163,12 +167,19 @@ def summary(runs: Sequence[dict[str, Any]]) -> list[str]:
     return rows
 
 
+def short_spec(spec: str) -> str:
+    """A spec without the folders of its path."""
+    family, colon, path = spec.partition(":")
+    return f"{family}{colon}{Path(path).name}" if colon else spec
+
+
 def _sample(
     engine: Engine, plan: Plan, prompt: Prompt, spec: str, *, warm_up: bool = False
 ) -> Sample:
     """One reply in a conversation of its own, by a drafter that has seen nothing yet."""
     session = engine.new_session()
-    session.drafting = Drafting(engine.drafter(spec), plan.draft_length, plan.tree_nodes)
+    drafter, planner = engine.drafter(spec), Planner(engine.costs)
+    session.drafting = Drafting(drafter, plan.draft_length, plan.tree_nodes, planner)
     *before, last = prompt.messages
     system = [turn.content for turn in before if turn.role == "system"]
     session.system_prompt = "\n\n".join(system)
@@ -275,9 +286,3 @@ def _prompt(line: str, place: str) -> Prompt:
 
 def _overall_length(runs: Sequence[dict[str, Any]]) -> float:
     return sum(len(record["ids"]) for record in runs) / sum(record["rounds"] for record in runs)
-
-
-def _short(spec: str) -> str:
-    """A spec without the folders of its path."""
-    family, colon, path = spec.partition(":")
-    return f"{family}{colon}{Path(path).name}" if colon else spec

@@ -1,13 +1,17 @@
-"""A reply in a terminal: text coloured by origin as it arrives, and its numbers in one line."""
+"""In a terminal: replies coloured by origin, their numbers in one line, how far a bench has got."""
 
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from engine.events import Event, Finished, Origin, Round
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from engine.stats import ReplyStats
 
 # Colour and underline together, so that the three differ without colour too.
@@ -58,7 +62,25 @@ def numbers(finished: Finished) -> str:
     parts = [f"{stats.tokens} tokens", f"{stats.tokens_per_second:.1f} tokens/s", *_gains(stats)]
     parts.append(f"first token {stats.first_token_seconds:.2f} s")
     parts += [str(finished.reason), f"seed {stats.params.sampling.seed}"]
+    if stats.may_depend_on_timing:
+        parts.append("the text may depend on timing")
     return " · ".join(parts)
+
+
+@contextmanager
+def progress_bar() -> Generator[Callable[[str, int, int], None]]:
+    """A bar on standard error; it is told what runs next, and how much of how much is done."""
+    from tqdm import tqdm
+
+    with tqdm(total=0, unit="run", disable=False, file=sys.stderr) as bar:
+
+        def told(what: str, done: int, total: int) -> None:
+            bar.total = total or None
+            bar.set_description(what, refresh=False)
+            bar.update(done - bar.n)
+            bar.refresh()
+
+        yield told
 
 
 def _gains(stats: ReplyStats) -> list[str]:

@@ -27,6 +27,8 @@ class Draft:
     siblings;
         None for a deterministic proposal, which never gets a made-up one.
     q: per node its probability by the drafter, to be shown; None where there is none.
+    grades: per node the drafter's own word for how sure it is; nodes of one grade are taken to be
+    alike. Empty where there is one only.
 
     Raises:
         ValueError: fields of different lengths, or a parent that does not precede its child.
@@ -37,6 +39,7 @@ class Draft:
     drafters: tuple[str, ...] = ()
     q_rows: tuple[Tensor | None, ...] = ()
     q: tuple[float | None, ...] = ()
+    grades: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         lengths = {
@@ -45,6 +48,7 @@ class Draft:
             len(self.drafters),
             len(self.q_rows),
             len(self.q),
+            len(self.grades or self.ids),
         }
         if len(lengths) > 1:
             raise ValueError("A draft's fields must have one entry per node.")
@@ -59,8 +63,9 @@ class Draft:
         *,
         q_rows: Sequence[Tensor | None] | None = None,
         q: Sequence[float | None] | None = None,
+        grade: int | None = None,
     ) -> Self:
-        """One path: each token under the one before it."""
+        """One path, of one grade: each token under the one before it."""
         count = len(ids)
         return cls(
             ids=tuple(ids),
@@ -68,6 +73,7 @@ class Draft:
             drafters=(drafter,) * count,
             q_rows=tuple(q_rows) if q_rows is not None else (None,) * count,
             q=tuple(q) if q is not None else (None,) * count,
+            grades=() if grade is None else (grade,) * count,
         )
 
     def __len__(self) -> int:
@@ -93,6 +99,22 @@ class Draft:
         for node, parent in enumerate(self.parents):
             found[parent] = (*found.get(parent, ()), node)
         return found
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether no node was drawn, so that any may be dropped."""
+        return all(row is None for row in self.q_rows)
+
+    def first(self, count: int) -> Draft:
+        """The first `count` nodes alone."""
+        return Draft(
+            self.ids[:count],
+            self.parents[:count],
+            self.drafters[:count],
+            self.q_rows[:count],
+            self.q[:count],
+            self.grades[:count],
+        )
 
     def path(self, node: int) -> tuple[int, ...]:
         """The nodes from depth 1 down to `node`; empty for ROOT."""

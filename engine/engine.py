@@ -9,25 +9,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, cast
 
 import torch
 
+from engine.calibration import Calibration
+from engine.costs import CostModel
 from engine.devices import AUTO, Device, check_dtype, chosen_device, devices
 from engine.drafters import FAMILIES
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError
+from engine.kept_costs import CostFile, Kept
 from engine.models.catalog import DEFAULT, ModelSource, find_model
+from engine.models.folders import cache_folder
 from engine.models.loading import load_lm, why_not_packed
 from engine.models.memory import give_back_freed_memory
 from engine.models.self_check import rows_are_bit_exact
 from engine.models.tokenizer import load_tokenizer
-from engine.params import ReplyParams
+from engine.planning import Planner
 from engine.session import Session
-from engine.speculation import Committed, Drafting, speculate
+from engine.speculation import Drafting
 from engine.stats import Baseline
 from engine.templates import ChatFormat, Message
-from engine.text import ReplyText
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +84,10 @@ class Engine:
         self._dtype = dtype
         self._native = native
         self._vocabulary = vocabulary
+        self.costs = CostModel()
+        self.draft_path: str | None = None
+        self._path = source.path
+        self._pays: dict[str, bool] = {}
         self._draft_lms: dict[str, CausalLM] = {source.spec: lm, str(source.path): lm}
 
     @classmethod
@@ -134,7 +140,7 @@ class Engine:
             native=loaded.native,
             vocabulary=tokenizer.get_vocab,
         )
-        steps.begin("Measuring plain decoding", 0.9)
+        steps.begin("Measuring this machine", 0.9)
         engine.try_out(stop)
         give_back_freed_memory()
         steps.begin("Ready", 1.0)
@@ -184,6 +190,8 @@ class Engine:
                 end_ids=frozenset(),
             )
             self._draft_lms[key] = loaded.lm
+        if self._draft_lms[key] is not self.lm:
+            self.draft_path = path
         return self._draft_lms[key]
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
@@ -199,7 +207,7 @@ class Engine:
         return Session(
             self.lm,
             self._format,
-            Drafting(self.drafter(drafter)),
+            Drafting(self.drafter(drafter), planner=Planner(self.costs)),
             name=self.name,
             baseline=self.baseline,
             system_prompt=system_prompt,
@@ -211,45 +219,45 @@ class Engine:
         Raises:
             ModelError: it loads but does not run. OutOfMemory: it does not fit.
         """
+        prompt = self.prompt_ids([Message("user", "Hello")])
         try:
+            if not self.lm.score(self.lm.new_memo(), prompt).logits.isfinite().all():
+                raise ModelError(
+                    f"{self.name} computes numbers that are none, so its weights are damaged, or "
+                    "too large for this dtype. Get the model again, or choose another."
+                )
             self.bit_exact = self._native and rows_are_bit_exact(self.lm)
-            self.calibrate(stop)
+            self._measure(stop)
         except EngineError:
             raise
         except Exception as error:  # whatever a model of a kind nobody has tried may raise
             raise ModelError(
-                f"{self.name} loads, but transformers can't run it the way Draftlight needs "
+                f"{self.name} loads, but it can't be run the way Draftlight needs "
                 f"({type(error).__name__}). Choose another model."
             ) from error
 
-    def calibrate(self, stop: threading.Event, *, most_tokens: int = 16) -> None:
-        """Time a few plain rounds, so that there is a baseline before the first reply."""
+    def pays(self, family: str) -> bool:
+        """Whether a family that calls for a trial has gained time in it."""
+        return self._pays.get(family, False)
+
+    def _measure(self, stop: threading.Event) -> None:
+        """Time plain rounds and rounds of many rows, and try what seldom pays."""
         prompt = self._format.encode([Message("user", "Hello")]).ids
-        params = ReplyParams(max_new_tokens=most_tokens)
-        ending = ReplyText(
-            self._format.decode,
-            end_ids=frozenset(),
-            stop_texts=(),
-            max_new_tokens=most_tokens,
-            context_room=max(1, self.context_length - len(prompt)),
-        )
-        steps = speculate(
-            self.lm,
-            self.lm.new_memo(),
-            prompt,
-            Drafting(self.drafter("off")),
-            params=params.sampling,
-            ending=ending,
-            stop=stop,
-        )
-        seconds: list[float] = []
-        for step in steps:
-            if isinstance(step, Committed):
-                seconds.append(step.seconds)
-            if len(seconds) >= _FEWEST_ROUNDS and sum(seconds) > _CALIBRATION_SECONDS:
-                break
-        if seconds:
-            self.baseline.calibrate(median(seconds))
+        calibration = Calibration(self.lm, prompt, self._format.decode, stop)
+        plain_seconds = calibration.plain_seconds()
+        if plain_seconds is not None:
+            self.baseline.calibrate(plain_seconds)
+        if not self.lm.can_rewind or stop.is_set():
+            return
+        file = CostFile(cache_folder() / "costs", self._path, device=self.device, dtype=self.dtype)
+        kept = file.read()
+        self.costs, self._pays = CostModel(kept.readings), dict(kept.pays)
+        calibration.measure(self.costs)
+        for family in FAMILIES:
+            if family.needs_trial and family.name not in self._pays and not family.reason(self):
+                self._pays[family.name] = calibration.pays(family.build(self, None), self.costs)
+        if not stop.is_set():
+            file.write(Kept(self.costs.readings(), self._pays))
 
     def _check_vocabulary(self, name: str, theirs: dict[str, int]) -> None:
         """Ids must mean the same in both, as far as both have them; padding does not matter.
@@ -265,10 +273,6 @@ class Engine:
                     f"“{piece}” there and “{ours[index]}” here), so it can't draft for it. "
                     "Choose a model of the same family."
                 )
-
-
-_FEWEST_ROUNDS = 3
-_CALIBRATION_SECONDS = 2.0
 
 
 class _Steps:

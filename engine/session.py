@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from engine import plan_words
+from engine.drafters import FAMILIES
 from engine.errors import EngineError, PromptTooLong
 from engine.events import (
     Drafted,
@@ -94,11 +96,15 @@ class Session:
         return len(self._format.encode(self._with_system(turns)).ids) if turns else 0
 
     def plan_sentence(self) -> str:
-        """What the next rounds will do, in words."""
-        drafting = self.drafting
-        if drafting.drafter.name == "off":
-            return "Decoding plainly: one token a pass."
-        return f"Drafting up to {drafting.draft_length} ahead, every round."
+        """What the next rounds will do and why, in words."""
+        drafting, length = self.drafting, self.drafting.draft_length
+        if not self._lm.can_rewind:
+            return plan_words.PLAINLY
+        return plan_words.sentence(drafting.planner, drafting.drafter.proposers, length, _label)
+
+    def plan_estimates(self) -> plan_words.Estimates | None:
+        """What the planner goes by; None before it knows anything, or where nobody drafts."""
+        return plan_words.estimates(self.drafting.planner, self.drafting.drafter.proposers)
 
     def _turns_to_answer(self, text: str | None) -> list[Message]:
         if text is not None:
@@ -115,6 +121,12 @@ class Session:
     def _with_system(self, turns: list[Message]) -> list[Message]:
         system = [Message("system", self.system_prompt)] if self.system_prompt.strip() else []
         return [*system, *turns]
+
+
+def _label(proposer: str) -> str:
+    """A proposer's name as it stands in a text."""
+    labels = {family.name: family.label.rstrip("…").lower() for family in FAMILIES}
+    return labels.get(proposer, proposer)
 
 
 class _Reply:
@@ -136,6 +148,7 @@ class _Reply:
         self._counter = RoundCounter()
         self._ids: list[int] = []
         self._parts: list[str] = []
+        self._planned = False
 
     def events(
         self, memo: KVMemo, prompt: Prompt, drafting: Drafting, stop: threading.Event
@@ -172,6 +185,7 @@ class _Reply:
                 case Proposed():
                     yield Drafted(text.preview(step.draft.first_path()), step.drafter)
                 case Committed():
+                    self._planned |= self._is_planned(drafting)
                     first_token_seconds = first_token_seconds or time.perf_counter() - began
                     reason = step.cut.reason or reason
                     yield self._commit(step)
@@ -188,6 +202,10 @@ class _Reply:
         ids = tuple(self._ids[:-1] if self._ids[-1] in self._lm.end_ids else self._ids)
         # Where a stop text or an unfinished character was cut off, the text says what the turn is.
         return [Message("assistant", content, ids if self._format.decode(ids) == content else None)]
+
+    def _is_planned(self, drafting: Drafting) -> bool:
+        drafts = self._lm.can_rewind and bool(drafting.drafter.proposers)
+        return drafts and drafting.draft_length is None
 
     def _commit(self, step: Committed) -> Round:
         done = _round(step, self._counter.rounds)
@@ -217,6 +235,7 @@ class _Reply:
             decode_seconds=counter.decode_seconds,
             first_token_seconds=first_token_seconds,
             baseline=self._baseline.reading(prompt_tokens + counter.tokens // 2),
+            planned=self._planned,
         )
 
 

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from engine.draft import ROOT, Draft
 from engine.drafters.drafter import Context, Drafter, Observation
 from engine.events import Origin
-from engine.planning import fixed_budget
+from engine.planning import Limits, Planner, Played
 from engine.sampling import Noise, needs_prefixes, processed_log_probabilities
 from engine.verification import Verdict, verify
 
@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Drafting:
-    """What may change while a reply runs; the loop reads it once a round."""
+    """What may change while a reply runs; the loop reads it once a round.
+
+    draft_length: a length that the user forces; None leaves it to the planner.
+    """
 
     drafter: Drafter
-    draft_length: int = 3
+    draft_length: int | None = None
     tree_nodes: int = 0
+    planner: Planner = field(default_factory=Planner)
 
 
 class Ending(Protocol):
@@ -115,21 +119,24 @@ def speculate(
     """
     ids = list(prompt)
     noise = Noise(params.seed)
+    drafting.planner.begin_reply()
     chunks = target.read(memo, ids, drafting.drafter.taps, replies)
     yield from _read_prompt(chunks, ids, drafting.drafter, stop)
     round_began = time.perf_counter()
     while not stop.is_set():
-        drafter, position = drafting.drafter, len(ids)
+        drafter, planner, position = drafting.drafter, drafting.planner, len(ids)
 
         # 1. Draft as far as it pays, in a place the target can take back.
         draft_began = time.perf_counter()
         context = Context(ids, len(prompt), memo)
-        budget = fixed_budget(
+        limits = Limits(
             draft_length=drafting.draft_length if target.can_rewind else 0,
             tree_nodes=drafting.tree_nodes,
             remaining_tokens=ending.remaining_tokens,
+            cache_tokens=position - 1,
         )
-        draft = drafter.propose(context, budget, params, noise)
+        budget = planner.budget(drafter.proposers, limits)
+        draft, _ = budget.judge(drafter.propose(context, budget, params, noise))
         passengers = drafter.passengers(context)
         draft_seconds = time.perf_counter() - draft_began
         if len(draft):
@@ -153,8 +160,18 @@ def speculate(
         ids += new_ids
         drafter.observe(_observation(ids, scores, kept, verdict, position - 1))
 
-        # 5. Tell.
+        # 5. Learn what it cost and brought, and tell.
         now = time.perf_counter()
+        planner.observe(
+            Played(
+                draft,
+                verdict.outcomes,
+                tokens=len(new_ids),
+                rows=len(scores.logits),
+                draft_seconds=draft_seconds,
+                seconds=now - round_began,
+            )
+        )
         yield _committed(
             new_ids, draft, verdict, log_p, cut, position,
             drafter=drafter.name,

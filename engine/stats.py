@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from engine.events import Origin, Outcome, Round
+from engine.params import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ class ReplyStats:
     under the
         root always counts): the papers' alpha.
     decode_seconds: all rounds together; first_token_seconds: from the request to the first
-    committed token.
+    committed token. planned: whether the planner decided how far to draft, by what rounds took.
     """
 
     target: str
@@ -89,6 +90,13 @@ class ReplyStats:
     decode_seconds: float
     first_token_seconds: float
     baseline: BaselineReading | None
+    planned: bool = False
+
+    @property
+    def may_depend_on_timing(self) -> bool:
+        """Whether the same seed may give another text when rounds take another time."""
+        sampling = self.params.sampling
+        return self.planned and sampling.rule is Rule.REJECTION and not sampling.is_greedy
 
     @property
     def tokens_per_second(self) -> float:

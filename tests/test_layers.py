@@ -47,6 +47,8 @@ def test_imports_run_one_way():
         ("engine/draft.py", "import engine.models.causal_lm"),
         ("engine/planning.py", "import engine.drafters"),
         ("engine/planning.py", "import engine.models.causal_lm"),
+        ("engine/plan_words.py", "import engine.drafters.ngram"),
+        ("engine/costs.py", "import engine.drafters.ngram"),
         ("engine/drafters/drafter.py", "import transformers"),
         ("app/theme.py", "import app.header"),
         ("app/lab/plots.py", "import app.chat.legend"),

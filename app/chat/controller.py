@@ -100,7 +100,7 @@ class ChatController(QObject):
             self._swapping.cancel()
 
     def set_draft_length(self, length: int) -> None:
-        """Draft at most this many tokens ahead from the next round on."""
+        """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
         if self._engine.is_loaded:
             self._tasks.start(self._set_draft_length(length))
 
@@ -153,10 +153,12 @@ class ChatController(QObject):
         self._tell_context(exactly=any(isinstance(event, Finished) for event in batch))
 
     def _tell_context(self, *, exactly: bool) -> None:
-        # The line in the composer need not be redrawn for every token.
+        # The line in the composer and the plan need not be redrawn for every token.
         if exactly or abs(self._context_tokens - self._told_context) >= _CONTEXT_STEP:
             self._told_context = self._context_tokens
             self.context_changed.emit(self._context_tokens)
+            if self.busy and not exactly:
+                self._tasks.start(self._tell_outlook())
 
     def _keep(self, finished: Finished, reply: _Reply) -> None:
         self.replies.append(finished)

@@ -34,6 +34,8 @@ def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
         yield "first token", f"{stats.first_token_seconds:.1f} s", ""
     yield "", str(done.reason), ""
     yield "seed", f"{stats.params.sampling.seed}", ""
+    if stats.may_depend_on_timing:
+        yield "text", "may depend on timing", ""
 
 
 def _places(rate: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent
 
 LONGEST_DRAFT = 16
-_FIRST_LENGTH = 4
+AS_IT_PAYS = 0
+"""The draft length that leaves it to the planner."""
+
 _OFF = "off"
 _NAME_PIXELS = 96
 _MEASURE_HINT = "Tokens per pass · times plain speed, as last measured here."
@@ -47,7 +50,7 @@ class DrafterList(QWidget):
     """Only a click chooses; nothing else, and no other setting, changes what is chosen."""
 
     drafter_chosen = Signal(str)
-    draft_file_requested = Signal()
+    draft_file_requested = Signal(str)
     draft_length_changed = Signal(int)
 
     def __init__(self) -> None:
@@ -57,9 +60,9 @@ class DrafterList(QWidget):
         self._measures: dict[str, str] = {}
         self._files: dict[str, str] = {}  # family: the spec with the file chosen last
         self._group = QButtonGroup(self)
-        self._length = whole_field(_FIRST_LENGTH, 1, LONGEST_DRAFT)
+        self._length = whole_field(AS_IT_PAYS, AS_IT_PAYS, LONGEST_DRAFT, zero="as it pays")
         self._length.setAccessibleName("Draft length")
-        self._length.setFixedWidth(72)
+        self._length.setFixedWidth(112)
         self._length.valueChanged.connect(self.draft_length_changed)
         self._column = QVBoxLayout()
         self._column.setSpacing(0)
@@ -84,7 +87,7 @@ class DrafterList(QWidget):
             self._group.addButton(row.button)
             self._column.addWidget(row)
             row.button.clicked.connect(lambda _checked=False, row=row: self._clicked(row))
-            row.file_requested.connect(self.draft_file_requested)
+            row.file_requested.connect(partial(self.draft_file_requested.emit, row.choice.spec))
         self._show_state()
 
     def select(self, spec: str) -> None:
@@ -130,7 +133,7 @@ class DrafterList(QWidget):
         if row.choice.needs_file and (chosen_already or ":" not in spec):
             # Chosen only when the file has been: until then what drafts now stays marked.
             self._show_state()
-            self.draft_file_requested.emit()
+            self.draft_file_requested.emit(row.choice.spec)
         elif not chosen_already:
             self._chosen = spec
             self._show_state()
@@ -149,7 +152,7 @@ class DrafterList(QWidget):
         drafts = self._chosen != _OFF
         self._length.setEnabled(drafts)
         self._length.setToolTip(
-            "How many tokens are drafted ahead at most."
+            "As it pays: the planner decides before each round. A number: always so many tokens."
             if drafts
             else "Without a drafter nothing is drafted, so the length has no effect."
         )

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.lab.drafter_list import DrafterList
+from app.lab.estimates import EstimatesTable
 from app.lab.plots import AcceptancePlot, SpeedPlot
 from app.lab.sampling import SamplingSection
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QResizeEvent
 
+    from app.engine_host import Outlook
     from app.theme import Theme
     from engine.events import Event
-    from engine.stats import BaselineReading
 
 PANEL_PIXELS = 344
 _EDGE = 16
@@ -40,6 +41,7 @@ class LabPanel(QScrollArea):
         self._plan.setWordWrap(True)
         self._plan.setContentsMargins(_INDENT, 0, _INDENT, 0)
         self._plan.setAccessibleName("Plan")
+        self._estimates = EstimatesTable()
         self.setObjectName("panel")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFixedWidth(PANEL_PIXELS)
@@ -56,9 +58,11 @@ class LabPanel(QScrollArea):
         """Show what the planner does now, and why."""
         self._plan.setText(sentence)
 
-    def set_baseline(self, reading: BaselineReading | None) -> None:
-        """Show the measured speed without speculation."""
-        self.speed.set_baseline(reading)
+    def set_outlook(self, outlook: Outlook) -> None:
+        """Show the plan with what it goes by, and the measured speed without speculation."""
+        self.set_plan(outlook.plan)
+        self._estimates.show_estimates(outlook.estimates)
+        self.speed.set_baseline(outlook.baseline)
 
     def reset(self) -> None:
         """Empty the plots."""
@@ -78,6 +82,7 @@ class LabPanel(QScrollArea):
         column.addWidget(_heading("Drafter"))
         column.addWidget(self.drafters)
         column.addWidget(self._plan)
+        column.addWidget(self._estimates)
         column.addSpacing(4)
         column.addWidget(self.speed)
         column.addWidget(self.acceptance)

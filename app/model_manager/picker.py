@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _GGUF_FILTER = "GGUF models (*.gguf);;All files (*)"
 _GIB = 2**30
+_DRAFT_MODEL = "draft-model"
 
 
 class TargetPicker(QMenu):
@@ -78,12 +79,13 @@ class TargetPicker(QMenu):
 
 
 class DraftModelPicker(QMenu):
-    """Offers what a draft model can come from."""
+    """Offers what a draft model or heads can come from."""
 
     spec_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._family = _DRAFT_MODEL
         self.addAction("SmolLM2 135M Instruct (comes with Draftlight)").triggered.connect(
             lambda: self._choose("default")
         )
@@ -94,12 +96,19 @@ class DraftModelPicker(QMenu):
             lambda: choose_folder(self.parentWidget(), "Open a draft model", self._choose)
         )
 
-    def popup_at_pointer(self) -> None:
-        """Open where the user has just clicked."""
-        self.popup(QCursor.pos())
+    def ask(self, family: str) -> None:
+        """Ask for what a family of drafters needs, where the user has just clicked.
 
-    def _choose(self, model: str) -> None:
-        self.spec_chosen.emit(f"draft-model:{model}")
+        Heads lie in a folder of their own; a draft model can be a file too.
+        """
+        self._family = family
+        if family.endswith(_DRAFT_MODEL):
+            self.popup(QCursor.pos())
+        else:
+            choose_folder(self.parentWidget(), "Open heads", self._choose)
+
+    def _choose(self, path: str) -> None:
+        self.spec_chosen.emit(f"{self._family}:{path}")
 
 
 def choose_file(

@@ -1,8 +1,26 @@
 """The families of drafters in the order they are listed; a new one enters here."""
 
-from engine.drafters import draft_model, layer_skip, ngram, off
+from engine.drafters import (
+    auto,
+    draft_model,
+    layer_skip,
+    lookahead,
+    ngram,
+    off,
+    suffix,
+)
+from engine.drafters.chained import chain
 from engine.drafters.family import Family
 
-FAMILIES: tuple[Family, ...] = (off.FAMILY, ngram.FAMILY, draft_model.FAMILY, layer_skip.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    off.FAMILY,
+    auto.FAMILY,
+    ngram.FAMILY,
+    draft_model.FAMILY,
+    layer_skip.FAMILY,
+    suffix.FAMILY,
+    lookahead.FAMILY,
+    chain(suffix.FAMILY, draft_model.FAMILY),
+)
 
 __all__ = ["FAMILIES", "Family"]

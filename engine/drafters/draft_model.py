@@ -45,6 +45,7 @@ class ModelDrafter:
         self, lm: CausalLM, *, vocabulary: int, end_ids: frozenset[int], name: str
     ) -> None:
         self.name = name
+        self.proposers = (name,)
         self._lm = lm
         self._memo = lm.new_memo()
         self._vocabulary = vocabulary

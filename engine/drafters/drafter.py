@@ -55,11 +55,13 @@ class Observation:
 class Drafter(Protocol):
     """Proposes what the target may say next.
 
-    name: the family's name, shown beside every node. taps: the target's layers whose states it
-    needs.
+    name: the family's name. proposers: the names that its nodes may carry, its own or those of the
+    drafters it chooses among; none for one that never drafts. taps: the target's layers whose
+    states it needs.
     """
 
     name: str
+    proposers: tuple[str, ...]
     taps: tuple[int, ...]
 
     def propose(

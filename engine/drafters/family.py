@@ -16,6 +16,12 @@ class Target(Protocol):
     """What a family may ask of the engine it drafts for."""
 
     lm: CausalLM
+    draft_path: str | None
+    """The draft model that was chosen last; None before one was."""
+
+    def pays(self, family: str) -> bool:
+        """Whether a family that calls for a trial has gained time in it."""
+        ...
 
     def draft_lm(self, path: str) -> CausalLM:
         """Another model that shares the target's vocabulary, loaded once.
@@ -33,7 +39,8 @@ class Family:
     name: as typed and shown beside nodes; label: as listed. needs_file: has no default choice.
     build: a new drafter from the target and what follows the name (a path, a layer), None for the
     default.
-    reason: why this target can't use it, or None.
+    reason: why this target can't use it, or None. needs_trial: seldom pays, so it is tried before
+    it is used unasked.
     """
 
     name: str
@@ -41,6 +48,7 @@ class Family:
     build: Callable[[Target, str | None], Drafter]
     reason: Callable[[Target], str | None]
     needs_file: bool = False
+    needs_trial: bool = False
 
 
 def needs_rewind(target: Target) -> str | None:

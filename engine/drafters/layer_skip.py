@@ -36,4 +36,6 @@ def _reason(target: Target) -> str | None:
     return needs_rewind(target)
 
 
-FAMILY = Family(name="layer-skip", label="Layer skip", build=_build, reason=_reason)
+FAMILY = Family(
+    name="layer-skip", label="Layer skip", build=_build, reason=_reason, needs_trial=True
+)

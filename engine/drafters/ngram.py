@@ -28,6 +28,7 @@ class NgramDrafter:
     """
 
     name = "ngram"
+    proposers: tuple[str, ...] = (name,)
     taps: tuple[int, ...] = ()
 
     def __init__(
@@ -41,7 +42,7 @@ class NgramDrafter:
     def propose(
         self, context: Context, budget: Budget, params: SamplingParams, noise: Noise
     ) -> Draft:
-        """A chain copied from behind the newest earlier place of the longest match."""
+        """A chain copied from behind the newest earlier place of the longest match, its grade."""
         del params, noise
         if not budget.depth:
             return Draft()
@@ -50,7 +51,8 @@ class NgramDrafter:
         for length in self._lengths:
             start = self._followed_at.get(tuple(ids[-length:])) if length < len(ids) else None
             if start is not None:
-                return Draft.chain(self._copied(ids, start, budget.depth), self.name)
+                copied = self._copied(ids, start, budget.depth)
+                return Draft.chain(copied, self.name, grade=length)
         return Draft()
 
     def passengers(self, context: Context) -> Passengers:

@@ -19,6 +19,7 @@ class Off:
     """Proposes nothing."""
 
     name = "off"
+    proposers: tuple[str, ...] = ()
     taps: tuple[int, ...] = ()
 
     def propose(

@@ -1,9 +1,16 @@
 """Where models are found, and what can be said of a file or folder before it is loaded."""
 
+# safetensors has no annotations.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+
+from safetensors import SafetensorError, safe_open
 
 from engine.errors import ModelError
 from engine.models import default_model
@@ -41,13 +48,18 @@ def find_model(target: str | Path) -> ModelSource:
     """
     if target == DEFAULT:
         return ModelSource(default_model.NAME, DEFAULT, _installed_default())
-    path = Path(target).expanduser().absolute()
-    if not path.exists():
-        raise ModelError(f"There is no file or folder at {path}.")
-    if path.is_dir():
-        _check_folder(path)
-    else:
-        _check_file(path)
+    try:
+        path = Path(target).expanduser().absolute()
+        if not path.exists():
+            raise ModelError(f"There is no file or folder at {path}.")
+        if path.is_dir():
+            _check_folder(path)
+        else:
+            _check_file(path)
+    except (OSError, RuntimeError) as error:  # no permission, a name too long, no such user
+        raise ModelError(
+            f"{target} can't be read ({error}). Check its name and its permissions."
+        ) from error
     return ModelSource(path.stem if path.is_file() else path.name, str(path), path)
 
 
@@ -62,6 +74,11 @@ def _installed_default() -> Path:
 
 
 def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise ModelError(f"{path.name} is no ordinary file. Open a GGUF file or a folder.")
+    with path.open("rb") as file:
+        if file.read(4) == _GGUF_MAGIC:
+            return
     if path.suffix.lower() in _PICKLES:
         raise ModelError(
             f"{path.name} is a pickle, which can run code when opened. "
@@ -72,11 +89,7 @@ def _check_file(path: Path) -> None:
             f"{path.name} holds weights alone. "
             "Open the folder that also has config.json and the tokenizer."
         )
-    with path.open("rb") as file:
-        if file.read(4) != _GGUF_MAGIC:
-            raise ModelError(
-                f"{path.name} is not a model file. Open a GGUF file or a safetensors folder."
-            )
+    raise ModelError(f"{path.name} is not a model file. Open a GGUF file or a safetensors folder.")
 
 
 def _check_folder(path: Path) -> None:
@@ -92,8 +105,32 @@ def _check_folder(path: Path) -> None:
             + (", only pickled weights, which can run code when opened." if pickled else ".")
             + " Choose a model saved as safetensors, or a GGUF file."
         )
+    _check_layers(path)
     if not any((path / name).is_file() for name in _TOKENIZER_FILES):
         raise ModelError(
             f"The folder {path.name} has no tokenizer (tokenizer.json or tokenizer.model). "
             "Copy the model's tokenizer files into it."
         )
+
+
+def _check_layers(path: Path) -> None:
+    """No count of layers is believed beyond what the files can hold: a model of it would be built.
+
+    What can't be read here is told when the model is loaded.
+    """
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        layers = (config.get("text_config") or config).get("num_hidden_layers", 0)
+        held = sum(len(_tensor_names(file)) for file in path.glob("*.safetensors"))
+    except (OSError, ValueError, AttributeError, SafetensorError):
+        return
+    if isinstance(layers, int) and layers > held:
+        raise ModelError(
+            f"The folder {path.name} is damaged: its config.json speaks of {layers:,} layers, and "
+            f"its files hold {held:,} tensors. Get the model again."
+        )
+
+
+def _tensor_names(file: Path) -> list[str]:
+    with safe_open(file, framework="pt") as opened:
+        return list(cast("list[str]", opened.keys()))

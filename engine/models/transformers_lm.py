@@ -56,7 +56,7 @@ def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTr
     """
     with memory_errors(device):
         try:
-            model = AutoModelForCausalLM.from_pretrained(
+            found = AutoModelForCausalLM.from_pretrained(
                 str(source.folder),
                 **(
                     {"gguf_file": source.path.name} if source.is_gguf else {"use_safetensors": True}
@@ -65,6 +65,7 @@ def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTr
                 device_map="auto" if device == "cuda" else device,
                 local_files_only=True,
                 trust_remote_code=False,
+                output_loading_info=True,
             )
         except (torch.OutOfMemoryError, MemoryError):
             raise
@@ -75,7 +76,15 @@ def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTr
                 f"{source.path.name} could not be read as a model; it may be damaged, incomplete "
                 f"or of a kind that transformers does not know ({_first_line(error)})."
             ) from error
-    return cast("PreTrainedModel", model).eval()
+    model, loaded = cast("tuple[PreTrainedModel, dict[str, set[str]]]", found)
+    missing = sorted(loaded["missing_keys"])
+    if missing:  # transformers makes up what is not there
+        raise ModelError(
+            f"{source.path.name} is damaged or incomplete: it lacks {missing[0]}"
+            + (f" and {len(missing) - 1} more tensors." if missing[1:] else ".")
+            + " Get the model again."
+        )
+    return model.eval()
 
 
 class TransformersLM:

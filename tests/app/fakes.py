@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.engine_host import Progress
     from engine.engine import Engine
     from engine.params import ReplyParams
+    from engine.plan_words import Estimates
 
 ACCEPTED, RESAMPLED, TARGET_ONLY = Origin.DRAFT_ACCEPTED, Origin.RESAMPLED, Origin.TARGET_ONLY
 Script = Callable[["FakeSession", threading.Event], Iterator[Event]]
@@ -57,7 +58,7 @@ class FakeMessage:
 @dataclass
 class FakeDrafting:
     drafter: str = "off"
-    draft_length: int = 4
+    draft_length: int | None = 4
     tree_nodes: int = 16
 
 
@@ -70,6 +71,7 @@ class FakeSession:
     thread: threading.Thread | None = None
     params: list[ReplyParams] = field(default_factory=list)
     stopped_after: int | None = None
+    estimates: Estimates | None = None
 
     def reply(
         self, text: str | None, params: ReplyParams, stop: threading.Event
@@ -88,6 +90,9 @@ class FakeSession:
     def plan_sentence(self) -> str:
         return f"Drafting {self.drafting.draft_length} ahead with {self.drafting.drafter}."
 
+    def plan_estimates(self) -> Estimates | None:
+        return self.estimates
+
 
 class FakeEngine:
     name, source, device, dtype = "Fake 1M", "default", "cpu", "float32"
@@ -103,6 +108,7 @@ class FakeEngine:
     def drafter_choices(self) -> tuple[Choice, ...]:
         return (
             Choice("off", "Off"),
+            Choice("auto", "Auto"),
             Choice("ngram", "N-gram"),
             Choice("layer-skip", "Layer skip", reason="not for this model"),
             Choice("draft-model", "Draft model…", needs_file=True),

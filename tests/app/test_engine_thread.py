@@ -219,6 +219,20 @@ def test_another_target_goes_on_with_the_conversation_but_not_with_its_ids(run):
     assert session.drafting.draft_length == 7
 
 
+@pytest.mark.parametrize(("chosen", "forced"), [(7, 7), (0, None)])
+def test_a_draft_length_of_0_leaves_it_to_the_planner(run, chosen, forced):
+    load = FakeLoad(says("one"))
+
+    async def scenario():
+        async with EngineThread(load) as engine:
+            await loaded(engine)
+            await engine.set_draft_length(chosen)
+
+    run(scenario())
+
+    assert load.engines[0].sessions[0].drafting.draft_length == forced
+
+
 def test_a_new_chat_is_empty_and_drafts_as_before(run):
     load = FakeLoad(says("one"))
 

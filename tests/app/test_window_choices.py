@@ -65,8 +65,8 @@ def test_a_draft_model_that_takes_long_to_load_can_be_given_up_at_once(run, stor
             await until(lambda: window.chat.replies and not window.chat.busy)
             return still_at_the_gate, window.chat.drafter
 
-    assert run(scenario()) == (True, "ngram")
-    assert load.engines[0].sessions[0].drafting.drafter == "ngram"
+    assert run(scenario()) == (True, "auto")
+    assert load.engines[0].sessions[0].drafting.drafter == "auto"
 
 
 def test_choices_and_place_come_back_after_a_restart(run, store):

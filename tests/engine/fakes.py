@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers, row_mask
 from engine.models.causal_lm import Chunk, Scores
 from engine.models.kv_memo import KVMemo
+from engine.planning import Planner
 from engine.speculation import Committed, Drafting, speculate
 from engine.text import ReplyText
 
@@ -47,6 +49,7 @@ class TableLM:
     """A trigram model: logits by the last two rows that a row sees, one table a layer, added up.
 
     It reads its rows only, never the ids it is told, so a row that was wrongly kept or lost shows.
+    A row's state is the same at every tap: its logits, and which two rows it saw last.
     """
 
     can_rewind = True
@@ -78,12 +81,13 @@ class TableLM:
         taps: Sequence[int] = (),
         replies: Sequence[range] = (),
     ) -> Iterator[Chunk]:
-        del taps
-        start = memo.rewind(ids)
-        if start < len(ids) - 1:
-            self._ids(memo).extend(ids[start:-1])
-            memo.keep(ids[start:-1], range(len(ids) - 1 - start))
-            yield Chunk(first=start, rows=len(ids) - 1 - start, hidden={}, done=len(ids) - 1)
+        start, end = memo.rewind(ids), len(ids) - 1
+        if start < end:
+            rows = self._ids(memo)
+            rows.extend(ids[start:-1])
+            memo.keep(ids[start:-1], range(end - start))
+            hidden = self._hidden(taps, [rows[: at + 1] for at in range(start, end)])
+            yield Chunk(first=start, rows=end - start, hidden=hidden, done=end)
 
     def score(
         self,
@@ -93,18 +97,23 @@ class TableLM:
         passengers: Passengers = NO_PASSENGERS,
         taps: Sequence[int] = (),
     ) -> Scores:
-        del taps
         start = memo.rewind(ids)
         rows = self._ids(memo)
         rows.extend(ids[start:-1])
-        seen, new = list(rows), [ids[-1], *draft.ids, *passengers.ids]
+        before, new = list(rows), [ids[-1], *draft.ids, *passengers.ids]
         rows.extend(new)
-        logits = [
-            self.logits([*seen, *(token for token, sees in zip(new, mask, strict=True) if sees)])
+        seen = [
+            [*before, *(token for token, sees in zip(new, mask, strict=True) if sees)]
             for mask in row_mask(draft, passengers).tolist()
         ]
-        before = tuple(ids[start:-1])
-        return Scores(torch.stack(logits), {}, memo, ids[-1], draft, before)
+        return Scores(
+            logits=torch.stack([self.logits(row) for row in seen]),
+            hidden=self._hidden(taps, seen),
+            memo=memo,
+            root=ids[-1],
+            draft=draft,
+            rows_before_root=tuple(ids[start:-1]),
+        )
 
     def logits(self, ids: Sequence[int]) -> Tensor:
         before, last = [self.vocabulary, self.vocabulary, *ids][-2:]
@@ -116,10 +125,20 @@ class TableLM:
         )
 
     def embed(self, ids: Tensor) -> Tensor:
-        raise NotImplementedError
+        places = self.vocabulary + 1
+        width = self.vocabulary + 2 * places
+        return one_hot(self.vocabulary + places + ids, width).to(self._tables.dtype)
 
     def head(self, states: Tensor) -> Tensor:
-        raise NotImplementedError
+        return states[:, : self.vocabulary]
+
+    def _hidden(self, taps: Sequence[int], seen: Sequence[Sequence[int]]) -> dict[int, Tensor]:
+        return {tap: torch.stack([self._state(row) for row in seen]) for tap in taps}
+
+    def _state(self, ids: Sequence[int]) -> Tensor:
+        pair = torch.tensor([self.vocabulary, self.vocabulary, *ids][-2:])
+        seen = one_hot(pair, self.vocabulary + 1).flatten().to(self._tables.dtype)
+        return torch.cat([self.logits(ids), seen])
 
     @staticmethod
     def _ids(memo: KVMemo) -> list[int]:
@@ -152,10 +171,18 @@ class ReciterLM(TableLM):
 
 @dataclass
 class Bench:
-    """An engine as far as families of drafters look at one. draft: what every path leads to."""
+    """An engine as far as families of drafters look at one.
+
+    draft: what every path leads to.
+    """
 
     lm: CausalLM
     draft: CausalLM
+    draft_path: str | None = None
+
+    def pays(self, family: str) -> bool:
+        del family
+        return True
 
     def draft_lm(self, path: str) -> CausalLM:
         del path
@@ -169,6 +196,7 @@ class ScriptedDrafter:
     """Proposes what `propose` says for the ids so far, cut to the budget's depth."""
 
     name = "scripted"
+    proposers: tuple[str, ...] = (name,)
     taps: tuple[int, ...] = ()
 
     def __init__(self, script: Callable[[Sequence[int]], Draft | Sequence[int]]) -> None:
@@ -236,8 +264,9 @@ def spoken(
     params: SamplingParams,
     *,
     most: int,
-    draft_length: int = 3,
+    draft_length: int | None = 3,
     tree_nodes: int = 0,
+    planner: Planner | None = None,
     memo: KVMemo | None = None,
     stop_texts: Sequence[str] = (),
     context_room: int = 10_000,
@@ -256,7 +285,7 @@ def spoken(
         lm,
         memo or lm.new_memo(),
         prompt,
-        Drafting(drafter, draft_length, tree_nodes),
+        Drafting(drafter, draft_length, tree_nodes, planner or Planner()),
         params=params,
         ending=ending,
         stop=threading.Event(),

@@ -227,11 +227,11 @@ def test_a_right_draft_with_a_wrong_end_is_kept_up_to_there(params):
 
 @params_of_both_rules
 def test_changing_the_drafter_during_a_reply_changes_no_token(params):
-    whole = plain_ids(params)
+    whole = plain_ids(params, count=30)
     bench = Bench(table(), TableLM.random(6, vocabulary=VOCABULARY))
     drafting = Drafting(bench.drafter(FAMILIES[0]), 3)
     ending = ReplyText(
-        letters, end_ids=frozenset(), stop_texts=(), max_new_tokens=12, context_room=100
+        letters, end_ids=frozenset(), stop_texts=(), max_new_tokens=30, context_room=100
     )
     steps = speculate(
         bench.lm,

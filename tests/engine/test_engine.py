@@ -7,13 +7,17 @@ import threading
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import BloomConfig, BloomForCausalLM, Lfm2Config, Lfm2ForCausalLM
 
+from engine.costs import LENGTHS, MOST_ROWS
 from engine.drafters import FAMILIES
 from engine.engine import Engine
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError, OutOfMemory
+from engine.kept_costs import CostFile, Kept
 from engine.models import transformers_lm
 from engine.models.catalog import find_model
+from engine.models.folders import cache_folder
 from engine.models.transformers_lm import TransformersLM
 from engine.params import ReplyParams
 from tests.engine import models_for_tests as tiny
@@ -42,6 +46,43 @@ def test_a_loaded_engine_knows_itself_and_has_a_measured_baseline(engine, llama_
     assert engine.context_length == 512
     assert not engine.bit_exact
     assert engine.baseline.reading(0).source == "calibration"
+
+
+def test_loading_measures_what_rows_cost_and_keeps_it_for_the_next_time(engine, llama_folder):
+    file = CostFile(cache_folder() / "costs", llama_folder, device="cpu", dtype="float64")
+
+    kept = file.read()
+
+    assert {1, 4, 5, 8, 9} <= kept.readings[LENGTHS[0]].keys()
+    assert kept.pays == {"layer-skip": engine.pays("layer-skip")}
+    assert kept.readings.keys() == engine.costs.readings().keys()
+    assert len(engine.costs.ratios(100)) == MOST_ROWS
+
+
+def test_a_kept_trial_is_not_run_again(llama_folder):
+    file = CostFile(cache_folder() / "costs", llama_folder, device="cpu", dtype="float64")
+    before = file.read()
+
+    for said in (True, False):
+        file.write(Kept(before.readings, {"layer-skip": said}))
+        engine = load(llama_folder)
+
+        assert engine.pays("layer-skip") is said
+        assert ("layer-skip" in engine.drafter("auto").proposers) is said
+    file.write(before)
+
+
+def test_a_draft_model_that_was_chosen_joins_auto_and_the_target_itself_does_not(
+    llama_folder, draft_folder
+):
+    engine = load(llama_folder)
+    engine.drafter(f"draft-model:{llama_folder}")
+    assert "draft-model" not in engine.drafter("auto").proposers
+
+    engine.drafter(f"draft-model:{draft_folder}")
+
+    assert "draft-model" in engine.drafter("auto").proposers
+    assert "draft-model" in load(llama_folder).drafter(f"auto:{draft_folder}").proposers
 
 
 def test_progress_is_told_and_loading_can_be_cancelled_between_steps(llama_folder):
@@ -97,12 +138,14 @@ def test_a_model_without_a_template_says_so_and_completes(plain_folder):
     assert reply_text(engine, "ngram") == reply_text(engine, "off")
 
 
-def test_every_family_is_listed_and_only_the_draft_model_needs_a_file(engine):
+def test_every_family_is_listed_and_says_whether_it_needs_a_file(engine):
     choices = {choice.spec: choice for choice in engine.drafter_choices()}
 
-    assert list(choices) == ["off", "ngram", "draft-model", "layer-skip"]
+    assert list(choices) == [family.name for family in FAMILIES]
     assert all(choice.reason is None for choice in choices.values())
-    assert [spec for spec, choice in choices.items() if choice.needs_file] == ["draft-model"]
+    needy = {spec for spec, choice in choices.items() if choice.needs_file}
+    assert {"draft-model", "suffix+draft-model"} <= needy
+    assert needy.isdisjoint({"off", "auto", "ngram", "layer-skip", "suffix", "lookahead"})
 
 
 def test_a_draft_model_with_padded_vocabulary_fits_and_changes_nothing(
@@ -140,6 +183,9 @@ def test_a_draft_model_of_another_vocabulary_is_refused_with_the_difference(engi
         ("layer-skip@0", "between 1 and 2"),
         ("draft-model", "Choose a draft model"),
         ("draft-model:/no/such", "no file or folder"),
+        ("medusa", "Choose a folder with Medusa heads"),
+        ("eagle", "Choose a folder with an EAGLE head"),
+        ("eagle3:/no/such", "no folder at"),
     ],
 )
 def test_a_drafter_that_makes_no_sense_is_a_sentence(engine, spec, sentence):
@@ -259,5 +305,25 @@ def test_a_model_that_loads_but_does_not_run_is_a_sentence(tmp_path):
     config = BloomConfig(vocab_size=tiny.VOCABULARY, hidden_size=32, n_layer=2, n_head=4)
     folder = tiny.write(tmp_path / "bloom", BloomForCausalLM(config), tiny.tokenizer())
 
-    with pytest.raises(ModelError, match="bloom loads, but transformers can't run it"):
+    with pytest.raises(ModelError, match="bloom loads, but it can't be run"):
         load(folder)
+
+
+def test_weights_that_give_no_numbers_are_refused(tmp_path):
+    model = tiny.llama(3)
+    with torch.no_grad():
+        model.model.norm.weight[0] = torch.nan
+    folder = tiny.write(tmp_path / "nan", model, tiny.tokenizer())
+
+    with pytest.raises(ModelError, match="nan computes numbers that are none"):
+        Engine.load(folder, device="cpu", dtype="float32")
+
+
+def test_a_model_that_lacks_a_tensor_is_refused_and_nothing_is_made_up(tmp_path):
+    folder = tiny.write(tmp_path / "lacking", tiny.llama(3), tiny.tokenizer())
+    held = load_file(folder / "model.safetensors")
+    del held["model.layers.1.mlp.up_proj.weight"]
+    save_file(held, folder / "model.safetensors", metadata={"format": "pt"})
+
+    with pytest.raises(ModelError, match=r"it lacks model\.layers\.1\.mlp\.up_proj\.weight"):
+        Engine.load(folder, device="cpu")

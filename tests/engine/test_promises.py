@@ -10,6 +10,7 @@ import pytest
 
 from engine import Drafted, Engine, Finished, FinishReason, Origin, Outcome, Round
 from engine.params import ReplyParams, Rule, SamplingParams
+from tests.engine.tiny_heads import HEADS, write_heads
 
 SAMPLINGS = {
     "greedy": SamplingParams(),
@@ -31,10 +32,15 @@ def engine(request):
 
 
 @pytest.fixture(scope="module")
-def specs(engine, draft_folder, padded_draft_folder):
+def specs(engine, draft_folder, padded_draft_folder, tmp_path_factory):
     """Every listed drafter, and the shapes that the list only hints at."""
+    heads = {
+        family: write_heads(tmp_path_factory.mktemp(family), family, engine.lm) for family in HEADS
+    }
     listed = [
-        f"{choice.spec}:{draft_folder}" if choice.needs_file else choice.spec
+        f"{choice.spec}:{heads.get(choice.spec, draft_folder)}"
+        if choice.needs_file
+        else choice.spec
         for choice in engine.drafter_choices()
     ]
     return [

@@ -212,6 +212,8 @@ def test_the_system_prompt_reaches_the_model(engine):
 def test_the_plan_is_told_in_words(engine):
     session = engine.new_session(drafter="ngram")
 
-    assert session.plan_sentence() == "Drafting up to 3 ahead, every round."
+    assert session.plan_sentence().startswith("Drafting as far as it pays")
+    session.drafting.draft_length = 3
+    assert session.plan_sentence().startswith("Drafting up to 3 ahead in every round, as you chose")
     session.drafting.drafter = engine.drafter("off")
     assert session.plan_sentence() == "Decoding plainly: one token a pass."

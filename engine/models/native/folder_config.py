@@ -184,9 +184,10 @@ def _biased(family: str, fields: Fields) -> frozenset[str]:
 def _end_ids(folder: Path, config: PreTrainedConfig) -> frozenset[int]:
     try:
         generation = GenerationConfig.from_pretrained(str(folder), local_files_only=True)
-        ids = cast("int | list[int] | None", generation.eos_token_id)
-    except (OSError, ValueError):  # there need not be such a file
-        ids = None
-    if ids is None:
-        ids = cast("int | list[int] | None", getattr(config, "eos_token_id", None))
-    return frozenset([ids] if isinstance(ids, int) else ids or ())
+        found = cast("object", generation.eos_token_id)
+    except Exception:  # there need not be such a file, and a damaged one does no harm
+        found = None
+    if found is None:
+        found = cast("object", getattr(config, "eos_token_id", None))
+    listed = cast("list[object]", found) if isinstance(found, list) else [found]
+    return frozenset(each for each in listed if isinstance(each, int))

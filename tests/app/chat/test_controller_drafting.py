@@ -40,6 +40,25 @@ def test_off_stays_off_when_something_else_is_changed(run):
     assert load.engines[0].sessions[-1].drafting.drafter == "off"
 
 
+def test_the_plan_is_told_again_while_a_long_reply_is_written(run):
+    gate = threading.Semaphore(0)
+    load = FakeLoad(talks_until_stopped(gate))
+
+    async def scenario():
+        async with chatting(load) as (chat, _):
+            outlooks = []
+            chat.outlook_changed.connect(outlooks.append)
+            chat.submit("hi", PARAMS, "")
+            await until(lambda: gate.release() or len(outlooks) >= 2)
+            busy = chat.busy
+            chat.stop()
+            gate.release()
+            await until(lambda: not chat.busy)
+            return busy
+
+    assert run(scenario())
+
+
 def test_a_reply_with_two_drafters_is_nobodys_measure(run):
     gate = threading.Semaphore(0)
     load = FakeLoad(talks_until_stopped(gate))

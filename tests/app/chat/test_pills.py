@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QLabel
 
 from app.chat.pills import PillRow, figures
 from engine.events import FinishReason
+from engine.params import ReplyParams, Rule, SamplingParams
 from tests.app.events import ended
 
 
@@ -33,6 +34,15 @@ def test_an_unknown_baseline_gives_no_pill():
 @pytest.mark.parametrize(("tokens", "compared"), [(15, False), (16, True)])
 def test_a_few_tokens_are_too_few_to_be_compared_with_plain_speed(tokens, compared):
     assert any("plain" in pill for pill in words(ended(tokens=tokens))) is compared
+
+
+@pytest.mark.parametrize(("rule", "told"), [(Rule.REJECTION, True), (Rule.COUPLED, False)])
+def test_a_text_that_may_depend_on_timing_says_so(rule, told):
+    params = ReplyParams(SamplingParams(temperature=0.8, rule=rule))
+
+    done = ended(params=params, planned=True)
+
+    assert ("text may depend on timing" in words(done)) is told
 
 
 def test_without_a_draft_there_is_no_acceptance():

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QRadioButton, QSpinBox, QWidget
 
-from app.lab.drafter_list import LONGEST_DRAFT, DrafterList, DrafterRow
+from app.lab.drafter_list import AS_IT_PAYS, LONGEST_DRAFT, DrafterList, DrafterRow
 from tests.app.widgets import heard, part_of
 
 CHOICES = [
@@ -37,7 +37,7 @@ def told(drafters) -> list[str]:
 
 
 @pytest.fixture
-def files(drafters) -> list[None]:
+def files(drafters) -> list[str]:
     """Every time that a file was asked for."""
     return heard(drafters.draft_file_requested)
 
@@ -140,11 +140,23 @@ def test_the_length_is_told_when_changed_by_hand_only(drafters):
     assert lengths == [7]
 
 
-@pytest.mark.parametrize(("asked", "shown"), [(0, 1), (4, 4), (99, LONGEST_DRAFT)])
+@pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (4, 4), (99, LONGEST_DRAFT)])
 def test_the_length_stays_in_its_range(drafters, asked, shown):
     drafters.set_draft_length(asked)
 
     assert length_box(drafters).value() == shown
+
+
+def test_until_a_length_is_chosen_drafts_go_as_far_as_it_pays(drafters):
+    lengths = heard(drafters.draft_length_changed)
+    drafters.select("ngram")
+
+    shown = length_box(drafters).text()
+    length_box(drafters).stepUp()
+    length_box(drafters).stepDown()
+
+    assert shown == "as it pays"
+    assert lengths == [1, AS_IT_PAYS]
 
 
 def test_a_draft_model_is_chosen_only_with_its_file(drafters, files, told):
@@ -152,7 +164,7 @@ def test_a_draft_model_is_chosen_only_with_its_file(drafters, files, told):
 
     radio(drafters, "Draft model…").click()
 
-    assert files == [None]
+    assert files == ["draft-model"]
     assert told == []
     assert marked(drafters) == ["N-gram"]
 
@@ -169,7 +181,7 @@ def test_another_file_can_be_asked_for_while_one_is_in_use(drafters, files):
 
     radio(drafters, "Draft model…").click()
 
-    assert files == [None]
+    assert files == ["draft-model"]
     assert marked(drafters) == ["Draft model…"]
 
 
@@ -197,7 +209,7 @@ def test_a_click_on_the_files_name_asks_for_another(drafters, files, told, qtbot
 
     qtbot.mouseClick(there, Qt.MouseButton.LeftButton, pos=name)
 
-    assert files == [None]
+    assert files == ["draft-model"]
     assert told == []
 
 
@@ -209,7 +221,7 @@ def test_a_file_that_would_not_draft_is_not_tried_again(drafters, files):
 
     radio(drafters, "Draft model…").click()
 
-    assert files == [None]
+    assert files == ["draft-model"]
 
 
 def test_figures_say_what_they_are(drafters):

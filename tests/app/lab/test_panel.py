@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from app.engine_host import Outlook
 from app.lab.drafter_list import DrafterRow
 from app.lab.panel import PANEL_PIXELS, LabPanel
 from app.theme import load_theme
+from engine.plan_words import Estimates
 from engine.stats import BaselineReading
 from tests.app.events import ended, judged
 
@@ -19,6 +21,13 @@ def panel(qtbot, theme) -> LabPanel:
     made.resize(PANEL_PIXELS, 900)
     made.show()
     return made
+
+
+STAIRCASE = (1.0, 1.1, 1.2, 1.4, 2.0, 2.0, 2.0, 2.0)
+
+
+def kind(label: QLabel) -> str:
+    return label.property("kind")
 
 
 def labels(panel: LabPanel) -> list[str]:
@@ -39,6 +48,24 @@ def test_the_plan_is_shown_literally(panel):
     assert "Drafting 4 ahead with <b>n-gram</b>." in labels(panel)
 
 
+def test_what_the_planner_goes_by_stands_below_its_sentence(panel):
+    holds, gains = (0.62, 0.7, 0.8, 0.8, 0.8, 0.8), (1.5, 1.7, 1.8, 1.4, 1.5, 1.6)
+    estimates = Estimates("ngram", holds, STAIRCASE, gains, draft_length=3)
+
+    panel.set_outlook(Outlook("Drafting.", None, estimates))
+
+    assert {"Drafting.", "62 %", "70 %", "1.4", "2.0"} <= set(labels(panel))
+    bold = [label.text() for label in panel.findChildren(QLabel) if kind(label) == "pill-value"]
+    assert sorted(bold) == ["1.4", "1.8 ×", "3", "80 %"]
+    assert panel._estimates.isVisible()
+
+
+def test_without_estimates_their_table_takes_no_room(panel):
+    panel.set_outlook(Outlook("Decoding plainly.", None))
+
+    assert not panel._estimates.isVisible()
+
+
 def test_events_reach_both_plots(panel):
     panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
 
@@ -50,7 +77,7 @@ def test_events_reach_both_plots(panel):
 
 def test_reset_empties_both_plots(panel):
     panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
-    panel.set_baseline(BaselineReading(74.0, "calibration", 40.0))
+    panel.set_outlook(Outlook("Drafting.", BaselineReading(74.0, "calibration", 40.0)))
 
     panel.reset()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.engine_host import LoadedTarget
 from app.model_manager.picker import DraftModelPicker, TargetPicker, choose_file, choose_folder
@@ -76,6 +76,20 @@ def test_the_default_model_can_draft(qtbot):
         picker.actions()[0].trigger()
 
     assert chosen.args == ["draft-model:default"]
+
+
+def test_heads_are_asked_for_as_a_folder_and_chosen_for_their_family(qtbot):
+    window = QWidget()
+    qtbot.addWidget(window)
+    picker = DraftModelPicker(window)
+
+    picker.ask("eagle3")
+
+    [dialog] = window.findChildren(QFileDialog)
+    with qtbot.waitSignal(picker.spec_chosen) as chosen:
+        dialog.fileSelected.emit("/heads")
+    assert dialog.fileMode() is QFileDialog.FileMode.Directory
+    assert chosen.args == ["eagle3:/heads"]
 
 
 @pytest.mark.parametrize(
