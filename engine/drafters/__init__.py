@@ -3,8 +3,10 @@
 from engine.drafters import (
     auto,
     draft_model,
+    eagle,
     layer_skip,
     lookahead,
+    medusa,
     ngram,
     off,
     suffix,
@@ -21,6 +23,10 @@ FAMILIES: tuple[Family, ...] = (
     suffix.FAMILY,
     lookahead.FAMILY,
     chain(suffix.FAMILY, draft_model.FAMILY),
+    medusa.FAMILY,
+    eagle.FAMILY,
+    eagle.FAMILY_2,
+    eagle.FAMILY_3,
 )
 
 __all__ = ["FAMILIES", "Family"]

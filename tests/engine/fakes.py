@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,6 +18,7 @@ from engine.models.kv_memo import KVMemo
 from engine.planning import Planner
 from engine.speculation import Committed, Drafting, speculate
 from engine.text import ReplyText
+from tests.engine.tiny_heads import HEADS, write_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -173,7 +176,7 @@ class ReciterLM(TableLM):
 class Bench:
     """An engine as far as families of drafters look at one.
 
-    draft: what every path leads to.
+    draft: what every path leads to, but heads that were written for this target.
     """
 
     lm: CausalLM
@@ -189,7 +192,10 @@ class Bench:
         return self.draft
 
     def drafter(self, family: Family) -> Drafter:
-        return family.build(self, "anywhere" if family.needs_file else None)
+        if family.name not in HEADS:
+            return family.build(self, "anywhere" if family.needs_file else None)
+        with TemporaryDirectory() as folder:
+            return family.build(self, str(write_heads(Path(folder), family.name, self.lm)))
 
 
 class ScriptedDrafter:
