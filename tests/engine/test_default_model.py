@@ -27,8 +27,9 @@ def engine():
     return Engine.load("default", device="cpu", dtype="float32")
 
 
-def answer(engine, drafter, params):
+def answer(engine, drafter, params, draft_length=None):
     session = engine.new_session(drafter=drafter)
+    session.drafting.draft_length = draft_length
     return session, list(session.reply(QUESTION, params, threading.Event()))
 
 
@@ -158,7 +159,7 @@ def test_it_drafts_for_itself_and_is_accepted_whole(engine, temperature):
     params = ReplyParams(SamplingParams(temperature=temperature, seed=1), max_new_tokens=25)
     _, plain = answer(engine, "off", params)
 
-    _, events = answer(engine, "draft-model:default", params)
+    _, events = answer(engine, "draft-model:default", params, draft_length=3)
 
     tokens = [token for event in events if isinstance(event, Round) for token in event.tokens]
     stats = events[-1].stats
