@@ -52,7 +52,7 @@ class GgufSource:
         self.device = device
         self.config = read_config(file)
         self.halves = file.metadata["general.architecture"] != "llama"
-        self.unpacks = True
+        self.unpacks = any(tensor.type.name not in FLOATS for tensor in file.tensors.values())
 
     def has(self, name: str) -> bool:
         """Whether there is a tensor of this name."""
