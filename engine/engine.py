@@ -219,15 +219,15 @@ class Engine:
         Raises:
             ModelError: it loads but does not run. OutOfMemory: it does not fit.
         """
-        prompt = self.prompt_ids([Message("user", "Hello")])
         try:
+            prompt = self.prompt_ids([Message("user", "Hello")])
             if not self.lm.score(self.lm.new_memo(), prompt).logits.isfinite().all():
                 raise ModelError(
                     f"{self.name} computes numbers that are none, so its weights are damaged, or "
                     "too large for this dtype. Get the model again, or choose another."
                 )
             self.bit_exact = self._native and rows_are_bit_exact(self.lm)
-            self._measure(stop)
+            self._measure(prompt, stop)
         except EngineError:
             raise
         except Exception as error:  # whatever a model of a kind nobody has tried may raise
@@ -240,9 +240,8 @@ class Engine:
         """Whether a family that calls for a trial has gained time in it."""
         return self._pays.get(family, False)
 
-    def _measure(self, stop: threading.Event) -> None:
+    def _measure(self, prompt: list[int], stop: threading.Event) -> None:
         """Time plain rounds and rounds of many rows, and try what seldom pays."""
-        prompt = self._format.encode([Message("user", "Hello")]).ids
         calibration = Calibration(self.lm, prompt, self._format.decode, stop)
         plain_seconds = calibration.plain_seconds()
         if plain_seconds is not None:
