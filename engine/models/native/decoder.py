@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from engine.models.causal_lm import FINAL
-from engine.models.native.attention import Rows, Span, attend, spans
+from engine.models.native.attention import Rows, attend, spans
+from engine.models.native.prompt_attention import attend_in_blocks, blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from engine.models.native.config import DecoderConfig, LayerKind, Rotation
     from engine.models.native.layer import Norm, RowSteps
     from engine.models.native.linear import Linear
+
+    Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 EXIT = -2
@@ -43,9 +46,12 @@ class Entered:
 
 @dataclass(frozen=True)
 class View:
-    """What the layers of one kind need to know of a pass: where rows look, and how they turn."""
+    """What the layers of one kind need to know of a pass: how rows look back, and how they turn.
 
-    where: Sequence[Span]
+    attend: queries, keys and values to what each row takes from them.
+    """
+
+    attend: Attention
     turns: Tensor
 
 
@@ -54,6 +60,7 @@ class Decoder:
     """Layers, norm and head around a residual stream in float32.
 
     embed: ids (rows,) to (rows, hidden) float32, on the device where all else is.
+    head_rows: ids (n,) to the head's weights for them, (n, hidden) float32.
     unpacked: layer i with weights as a long prompt wants them; nothing keeps it.
     """
 
@@ -62,6 +69,7 @@ class Decoder:
     layers: Sequence[RowSteps]
     final_norm: Norm
     head: Linear
+    head_rows: Callable[[Tensor], Tensor]
     unpacked: Callable[[int], RowSteps]
     device: str = "cpu"
 
@@ -127,18 +135,21 @@ class Decoder:
 
     def views(self, rows: Rows) -> Mapping[LayerKind, View]:
         """What each kind of layer needs to know of a pass."""
-        queries = self.config.heads // self.config.lanes
-        where = {
-            sliding: spans(rows, queries=queries, sliding=sliding, device=self.device)
-            for sliding in {kind.sliding for kind in self.config.kinds}
-        }
-        turns = {
-            rotation: self._turns(rows.positions, rotation)
-            for rotation in {kind.rotation for kind in self.config.kinds}
-        }
-        return {
-            kind: View(where[kind.sliding], turns[kind.rotation]) for kind in set(self.config.kinds)
-        }
+
+        def attention(sliding: int | None) -> Attention:
+            found = spans(rows, queries=self._queries, sliding=sliding, device=self.device)
+            return partial(attend, where=found)
+
+        return self._views(rows.positions, attention)
+
+    def prompt_views(self, start: int, count: int) -> Mapping[LayerKind, View]:
+        """The same for a stretch of a prompt, `count` rows from position `start` on."""
+
+        def attention(sliding: int | None) -> Attention:
+            found = blocks(start, count, queries=self._queries, sliding=sliding, device=self.device)
+            return partial(attend_in_blocks, where=found)
+
+        return self._views(range(start, start + count), attention)
 
     def through(
         self, layer: RowSteps, residual: Tensor, first_slot: int, cache: LayerCache, view: View
@@ -150,13 +161,13 @@ class Decoder:
         queries, keys, values = torch.split_with_sizes(heads, sizes, 1)
         cache.write(first_slot, keys, values)
         queries = queries.view(rows, config.lanes, -1, config.head_width).transpose(0, 1)
-        return layer.finish(residual, attend(queries, cache.keys, cache.values, view.where))
+        return layer.finish(residual, view.attend(queries, cache.keys, cache.values))
 
     def final(self, residual: Tensor) -> Tensor:
         """The normed state that the head takes, (rows, hidden) bfloat16."""
         return self.final_norm(residual).to(torch.bfloat16)
 
-    def _turns(self, positions: Sequence[int], rotation: Rotation) -> Tensor:
+    def turns(self, positions: Sequence[int], rotation: Rotation) -> Tensor:
         """e^(i * position * frequency): (rows, heads, width / 2) complex64.
 
         Queries carry the scale of the scores, so attention need not multiply; values don't turn.
@@ -168,6 +179,22 @@ class Decoder:
         turning = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
         turns = torch.where(self._turning, turning[:, None] * self._head_scales, 1.0)
         return turns.to(self.device)
+
+    @property
+    def _queries(self) -> int:
+        """How many queries of a row share a lane."""
+        return self.config.heads // self.config.lanes
+
+    def _views(
+        self, positions: Sequence[int], attention: Callable[[int | None], Attention]
+    ) -> Mapping[LayerKind, View]:
+        kinds = set(self.config.kinds)
+        looks = {sliding: attention(sliding) for sliding in {kind.sliding for kind in kinds}}
+        turns = {
+            rotation: self.turns(positions, rotation)
+            for rotation in {kind.rotation for kind in kinds}
+        }
+        return {kind: View(looks[kind.sliding], turns[kind.rotation]) for kind in kinds}
 
     @cached_property
     def _turning(self) -> Tensor:

@@ -39,19 +39,25 @@ class FolderSource:
     """The tensors and the config of a model folder.
 
     bits: what its matrices are packed to, 8 or 4, the head to 8 with either; None for bfloat16.
-    end_ids: those that end a turn.
+    borrowing: whether embedding and head come from elsewhere. end_ids: those that end a turn.
 
     Raises:
         ModelError: the native decoder does not know this model.
     """
 
-    device = "cpu"
     halves = True
     unpacks = False
 
-    def __init__(self, folder: Path, *, bits: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        bits: int | None = None,
+        borrowing: bool = False,
+        device: str = "cpu",
+    ) -> None:
         config = read_folder_config(folder)
-        places = None if config is None else find_tensors(folder, config)
+        places = None if config is None else find_tensors(folder, config, borrowing=borrowing)
         if config is None or places is None:
             raise ModelError(f"{folder.name} is of a kind that the native decoder does not know.")
         self.config = config.decoder
@@ -59,6 +65,7 @@ class FolderSource:
         self._places = places
         self._less_one = config.family in GEMMA
         self._bits = bits
+        self.device = device
         self._files: dict[Path, MappedFile] = {}
 
     def has(self, name: str) -> bool:
@@ -68,13 +75,18 @@ class FolderSource:
     def vector(self, name: str) -> Tensor:
         """A norm's or bias's numbers, float32."""
         added = 1.0 if self._less_one and name.endswith("norm.weight") else 0.0
-        return self._tensor(name).float() + added
+        return self._tensor(name).to(self.device).float() + added
+
+    def whole_numbers(self, name: str) -> Tensor:
+        """A map's numbers, int64."""
+        return self._tensor(name).to(torch.int64)
 
     def linear(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
         """Matrices over one input as one projection, its outputs in `order`."""
         weights = torch.cat([self._tensor(name) for name in names])
         bits = _HEAD_BITS if self._bits and names[0] in (EMBEDDING, HEAD) else self._bits
-        projection = _projection(weights if order is None else weights[order], bits)
+        weights = (weights if order is None else weights[order]).to(self.device)
+        projection = _projection(weights, bits)
         bias = names[0].removesuffix("weight") + "bias"
         # Those of queries, keys and values are for the decoder to add.
         if bias.endswith("attn_output.bias") and self.has(bias):
@@ -90,7 +102,7 @@ class FolderSource:
         place = self._places[name]
         # Mapped once more, so that no more of it stays in memory than the rows that were asked for.
         table = mapped(place.file).get_tensor(place.name)
-        return lambda ids: table[ids].to(torch.bfloat16).float()
+        return lambda ids: table[ids.cpu()].to(torch.bfloat16).to(self.device).float()
 
     def release(self) -> None:
         """Let go of the files; they are mapped again when they are wanted."""

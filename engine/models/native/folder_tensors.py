@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from engine.models.native.folder_config import FolderConfig
 
 EMBEDDING, HEAD = "token_embd.weight", "output.weight"
+ID_MAP = "d2t"
 
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+_WHOLE_NUMBERS = frozenset({"I64", "I32"})
 _HEAD_NORMED = frozenset({"qwen3"}) | GEMMA
 _FREQUENCIES = ".rotary_emb.inv_freq"
 """Old files hold them; they follow from the config, and transformers reads them no more."""
@@ -92,14 +94,17 @@ def mapped(file: Path) -> MappedFile:
     return cast("MappedFile", safe_open(str(file), framework="pt"))
 
 
-def find_tensors(folder: Path, config: FolderConfig) -> Mapping[str, Place] | None:
+def find_tensors(
+    folder: Path, config: FolderConfig, *, borrowing: bool = False
+) -> Mapping[str, Place] | None:
     """Where the decoder's tensors lie, by canonical name.
 
+    borrowing: without embedding and head, and with a map of ids if there is one.
     None where a file can't be read, a tensor is missing or not of the shape that the config calls
     for, or one is there that the decoder would leave out.
     """
     try:
-        found = {place.name: place for file in _files(folder) for place in _held(file)}
+        found = {place.name: place for file in _files(folder) for place in _held(file, borrowing)}
     except (SafetensorError, OSError, ValueError, KeyError, TypeError):
         return None  # told in a sentence when transformers loads the model
     unused = _FOR_IMAGES if config.family == "gemma3" else ()
@@ -110,8 +115,11 @@ def find_tensors(folder: Path, config: FolderConfig) -> Mapping[str, Place] | No
     }
     for prefix, head in _PREFIXES.get(config.family, _PLAIN_PREFIX).items():
         wanted = _wanted(config, prefix, head)
-        if config.tied and head not in held:
+        if borrowing or (config.tied and head not in held):
             del wanted[HEAD]
+        if borrowing:
+            del wanted[EMBEDDING]
+            wanted |= {ID_MAP: (ID_MAP, held[ID_MAP].shape)} if ID_MAP in held else {}
         if dict(wanted.values()) == {name: place.shape for name, place in held.items()}:
             return {canonical: held[name] for canonical, (name, _) in wanted.items()}
     return None
@@ -126,11 +134,12 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in sorted({*index["weight_map"].values()})]
 
 
-def _held(file: Path) -> Iterator[Place]:
+def _held(file: Path, may_have_map: bool) -> Iterator[Place]:
     opened = mapped(file)
     for name in opened.keys():  # noqa: SIM118  (a file is no dictionary)
         held = opened.get_slice(name)
-        if held.get_dtype() not in _FLOATS:
+        is_map = may_have_map and name == ID_MAP
+        if held.get_dtype() not in (_WHOLE_NUMBERS if is_map else _FLOATS):
             raise ValueError(f"{name} is stored as {held.get_dtype()}")
         yield Place(file, name, tuple(held.get_shape()))
 

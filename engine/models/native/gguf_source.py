@@ -7,6 +7,7 @@ elements side by side that turn together.
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import torch
@@ -70,7 +71,7 @@ class GgufSource:
         if len(kinds) > 1:
             return joined([self.linear([name]) for name in names], order)
         if kinds <= FLOATS:
-            weights = torch.cat([self._weights(name) for name in names])
+            weights = self._weights(names)
             return linear_of_floats(_ordered(weights, order).to(self.device))
         parts = [self._checked(name) for name in names]
         codes = Codes(
@@ -82,7 +83,9 @@ class GgufSource:
 
     def unpacked(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
         """The same with weights in bfloat16."""
-        weights = torch.cat([self._weights(name).to(torch.bfloat16) for name in names])
+        by_kind = groupby(names, lambda name: self._file.tensors[name].type.name)
+        parts = [self._weights(list(group)).to(torch.bfloat16) for _, group in by_kind]
+        weights = parts[0] if len(parts) == 1 else torch.cat(parts)
         return linear_of_floats(_ordered(weights, order).to(self.device))
 
     def lookup(self, name: str) -> Callable[[Tensor], Tensor]:
@@ -117,11 +120,15 @@ class GgufSource:
         rows, columns = tensor.shape
         return read_codes(self._file.blocks(name), tensor.type.name, (rows, columns))
 
-    def _weights(self, name: str) -> Tensor:
-        tensor = self._file.tensors[name]
-        if tensor.type.name in FLOATS:
-            return read_floats(self._file.blocks(name), tensor.type.name, tensor.shape)
-        return self._codes(name).weights()
+    def _weights(self, names: Sequence[str]) -> Tensor:
+        """Matrices of one type, one below the other."""
+        tensors = [self._file.tensors[name] for name in names]
+        blocks = torch.cat([self._file.blocks(name) for name in names])
+        kind = tensors[0].type.name
+        shape = sum(tensor.shape[0] for tensor in tensors), tensors[0].shape[1]
+        if kind in FLOATS:
+            return read_floats(blocks, kind, shape)
+        return read_codes(blocks, kind, shape).weights()
 
 
 def knows(file: GgufFile) -> bool:

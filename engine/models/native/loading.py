@@ -81,6 +81,7 @@ def load_decoder(source: Source) -> Decoder:
         layers=steps,
         final_norm=Norm(source.vector("output_norm.weight"), config.norm_epsilon),
         head=source.linear([head]),
+        head_rows=source.lookup(head),
         unpacked=unpacked,
         device=source.device,
     )

@@ -28,6 +28,7 @@ from engine.models.memory import memory_errors
 from engine.models.native.attention import DEEPEST, Rows
 from engine.models.native.cache import Begun, Slots
 from engine.models.native.decoder import EXIT, Entered
+from engine.models.native.prompt_attention import whole_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,6 +73,11 @@ class NativeLM:
         self.end_ids = end_ids
         self.num_layers = len(decoder.layers)
         self.context_length = decoder.config.context_length
+
+    @property
+    def decoder(self) -> Decoder:
+        """What it runs on."""
+        return self._decoder
 
     def new_memo(self) -> KVMemo:
         """An empty memo for this model."""
@@ -169,6 +175,11 @@ class NativeLM:
         """Final normed states (n, hidden size) to logits (n, vocabulary), float32."""
         return self._decoder.head.in_full(states.to(torch.bfloat16))[:, : self.vocabulary]
 
+    @torch.inference_mode()
+    def head_rows(self, ids: Tensor) -> Tensor:
+        """What the head multiplies a state with: (n,) ids to (n, hidden size), float32."""
+        return self._decoder.head_rows(ids)
+
     def _read_on(
         self, memo: KVMemo, ids: Sequence[int], taps: Sequence[int], by_prompt: Sequence[bool]
     ) -> Iterator[Chunk]:
@@ -194,9 +205,9 @@ class NativeLM:
         decoder, start, count = self._decoder, len(memo.ids), len(ids)
         slots = cast("Slots", memo.rows)
         with torch.inference_mode(), memory_errors(decoder.device):
-            slots.make_room(start + count)
+            slots.make_room(whole_blocks(start + count))
             residual = decoder.embed(torch.tensor(list(ids), device=decoder.device))
-            views = decoder.views(_chain(start, start + count))
+            views = decoder.prompt_views(start, count)
         hidden: dict[int, Tensor] = {}
         for index, kind in enumerate(decoder.config.kinds):
             if index in taps:
