@@ -32,7 +32,7 @@ from torch import Tensor
 from engine.models.blocks import Codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _NIBBLE = 16
 _CODE_ZERO = 8
@@ -120,13 +120,14 @@ class Packed4:
 
     def __init__(self, codes: Codes) -> None:
         self._group = codes.group
+        self._multiply = _product(codes.codes.device.type)
         self._weight, self._scales = _packed(
             (part.codes, part.scales, part.offsets) for part in _slices(codes)
         )
 
     def __call__(self, rows: Tensor) -> Tensor:
         """(rows, outputs) in bfloat16."""
-        return _multiply(rows, self._weight, self._group, self._scales)
+        return self._multiply(rows, self._weight, self._group, self._scales)
 
     def in_full(self, rows: Tensor) -> Tensor:
         """The same in float32."""
@@ -138,6 +139,7 @@ class Packed8:
 
     def __init__(self, codes: Codes) -> None:
         self._group = codes.group
+        self._multiply = _product(codes.codes.device.type)
         zero = _SIGNED_ZERO if int(codes.codes.min()) < 0 else 0
         # The product counts codes from 8. Moving the high plane to both sides of it keeps its zeros
         # small: large ones would be rounded to bfloat16 apart from the scales that cancel them.
@@ -152,8 +154,8 @@ class Packed8:
 
     def in_full(self, rows: Tensor) -> Tensor:
         """(rows, outputs) in float32: the planes' sum is not rounded again."""
-        high = _multiply(rows, self._high[0], self._group, self._high[1])
-        low = _multiply(rows, self._low[0], self._group, self._low[1])
+        high = self._multiply(rows, self._high[0], self._group, self._high[1])
+        low = self._multiply(rows, self._low[0], self._group, self._low[1])
         return high.to(torch.float32) + low
 
 
@@ -215,7 +217,8 @@ def _in_layout(codes: Tensor) -> Tensor:
     )
 
 
-def _multiply(rows: Tensor, weight: Tensor, group: int, scales: Tensor) -> Tensor:
-    if rows.device.type == "cpu":
-        return torch.ops.aten._weight_int4pack_mm_for_cpu.default(rows, weight, group, scales)
-    return torch.ops.aten._weight_int4pack_mm(rows, weight, group, scales)
+def _product(device: str) -> Callable[[Tensor, Tensor, int, Tensor], Tensor]:
+    """The device's packed product: rows, weight, group, scales."""
+    if device == "cpu":
+        return torch._weight_int4pack_mm_for_cpu  # pyright: ignore[reportPrivateImportUsage, reportPrivateUsage]
+    return torch._weight_int4pack_mm  # pyright: ignore[reportPrivateImportUsage, reportPrivateUsage]
