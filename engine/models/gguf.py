@@ -98,12 +98,19 @@ class GgufFile:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             except ValueError as error:  # an empty file cannot be mapped
                 raise _damaged(path, "it is empty") from error
+            except OSError as error:
+                raise ModelError(
+                    f"{path.name} can't be mapped into memory ({error}). "
+                    "Close other programs, or lift a limit on this one's memory."
+                ) from error
         try:
             header = _Header(path, self._map)
             self.metadata, self.tensors = header.read()
             self._header_bytes = header.read_bytes
-        except (struct.error, UnicodeDecodeError) as error:
+        except struct.error as error:
             raise _damaged(path, "its header ends too early") from error
+        except UnicodeDecodeError as error:
+            raise _damaged(path, "its header holds names that are no text") from error
 
     def header_sha256(self) -> str:
         """The hash of everything before the tensors' data."""

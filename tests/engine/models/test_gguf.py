@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import struct
 
 import gguf
@@ -146,3 +148,21 @@ def _small_file():
     tensor = struct.pack("<Q1sIQQIQ", 1, b"w", 2, 4, 2, 0, 0)
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 2) + entry + array + tensor
     return head + bytes(-len(head) % 32) + bytes(32)
+
+
+def test_a_name_that_is_no_text_is_called_that(written):
+    whole = written.read_bytes()
+    written.write_bytes(whole.replace(b"llama.epsilon", b"llama.\xff\xfesilon"))
+
+    with pytest.raises(ModelError, match="names that are no text"):
+        GgufFile(written)
+
+
+def test_no_room_to_map_a_file_is_a_sentence(written, monkeypatch):
+    def refuses(*_, **__):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuses)
+
+    with pytest.raises(ModelError, match="can't be mapped into memory"):
+        GgufFile(written)
