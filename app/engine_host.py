@@ -9,8 +9,9 @@ from engine.errors import LoadCancelled
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
+    from engine.drafters.family import Setting
     from engine.engine import Device, DrafterChoice, Engine
     from engine.events import Event
     from engine.params import ReplyParams
@@ -19,6 +20,26 @@ if TYPE_CHECKING:
     from engine.stats import BaselineReading
 
     Progress = Callable[[str, float | None], None]
+
+
+def family_of(spec: str) -> str:
+    """The spec without its model and numbers."""
+    return spec.partition(":")[0].partition("@")[0]
+
+
+def numbers_of(spec: str) -> list[int]:
+    """The numbers that follow a family's name, as in "lookahead@7x5x7"; none where none do."""
+    numbers = spec.removeprefix(family_of(spec)).removeprefix("@").replace("x", ",").split(",")
+    return [int(number) for number in numbers] if all(map(str.isdecimal, numbers)) else []
+
+
+def takes(settings: Sequence[Setting], spec: str) -> bool:
+    """Whether a spec has no numbers, or one in range for each of these settings."""
+    numbers = numbers_of(spec)
+    if len(numbers) != len(settings):
+        return not numbers
+    pairs = zip(settings, numbers, strict=True)
+    return all(setting.least <= number <= setting.most for setting, number in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +63,15 @@ class LoadedTarget:
         return f"{source}\n{self.device}, {self.dtype}"
 
     def usable_drafter(self, wished: str) -> str:
-        """The drafter wished for if this target can use its family, else auto, else none."""
-        family = wished.partition(":")[0].partition("@")[0]
-        usable = {choice.spec for choice in self.choices if choice.reason is None}
-        if wished == "off" or family in usable:
-            return wished
-        return "auto" if "auto" in usable else "off"
+        """The drafter wished for if this target can use its family, else auto, else none.
+
+        Numbers that this target does not take give way to the family's defaults.
+        """
+        family = family_of(wished)
+        usable = {choice.spec: choice for choice in self.choices if choice.reason is None}
+        if family in usable:
+            return wished if takes(usable[family].settings, wished) else family
+        return "auto" if "auto" in usable and wished != "off" else "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +158,10 @@ class EngineHost:
         """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
         self._current().drafting.draft_length = length or None
 
+    def set_tree_nodes(self, nodes: int) -> None:
+        """Draft trees of so many nodes from the next round on, where a drafter can; 0: chains."""
+        self._current().drafting.tree_nodes = nodes
+
     def outlook(self, context_tokens: int) -> Outlook:
         """The planner's sentence and numbers, and the measured plain speed at this length."""
         session = self._current()
@@ -151,6 +179,7 @@ class EngineHost:
             old = self._session
             session.messages.extend(replace(message, ids=None) for message in old.messages)
             session.drafting.draft_length = old.drafting.draft_length
+            session.drafting.tree_nodes = old.drafting.tree_nodes
         self._engine, self._session = engine, session
 
     def _loaded(self) -> Engine:

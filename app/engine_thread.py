@@ -131,6 +131,10 @@ class EngineThread:
         """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
         await self._ask(partial(self._host.set_draft_length, length))
 
+    async def set_tree_nodes(self, nodes: int) -> None:
+        """Draft trees of so many nodes from the next round on, where a drafter can; 0: chains."""
+        await self._ask(partial(self._host.set_tree_nodes, nodes))
+
     async def outlook(self, context_tokens: int) -> Outlook:
         """The planner's sentence and numbers, and the measured plain speed at this length."""
         return await self._ask(partial(self._host.outlook, context_tokens))

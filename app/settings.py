@@ -22,7 +22,8 @@ _ITEM_TYPES = {"recent": str, "geometry": int}
 class Settings:
     """The user's choices.
 
-    draft_length: 0 for as far as it pays. recent: targets opened by file or folder, newest first.
+    drafters: by family, the drafter that was chosen of it last. draft_length: 0 for as far as it
+        pays. tree_nodes: 0 for chains. recent: targets opened by file or folder, newest first.
         geometry: x, y, width, height of the window; empty until it was once shown. sampling: what
         SamplingSection calls its values.
     """
@@ -30,7 +31,9 @@ class Settings:
     target: str = "default"
     device: str = "auto"
     drafter: str = "auto"
+    drafters: Mapping[str, Any] = field(default_factory=dict)
     draft_length: int = 0
+    tree_nodes: int = 0
     colours: bool = True
     panel: bool = True
     maximised: bool = False

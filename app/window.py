@@ -120,6 +120,7 @@ class MainWindow(QMainWindow):
         panel.drafters.drafter_chosen.connect(chat.swap)
         panel.drafters.draft_file_requested.connect(self.draft_picker.ask)
         panel.drafters.draft_length_changed.connect(chat.set_draft_length)
+        panel.drafters.tree_nodes_changed.connect(chat.set_tree_nodes)
         self.draft_picker.spec_chosen.connect(chat.swap)
 
         # What becomes of a prompt
@@ -159,6 +160,7 @@ class MainWindow(QMainWindow):
 
         # What is remembered
         panel.drafters.draft_length_changed.connect(lambda n: self._choices.change(draft_length=n))
+        panel.drafters.tree_nodes_changed.connect(lambda n: self._choices.change(tree_nodes=n))
         chat.drafter_changed.connect(lambda spec: self._choices.change(drafter=spec))
         panel.sampling.changed.connect(self._choices.note_change)
         self._choices.due.connect(self._remember)
@@ -172,8 +174,7 @@ class MainWindow(QMainWindow):
         self.resize(rect.size())
         if settings.maximised:
             self.setWindowState(Qt.WindowState.WindowMaximized)
-        self.panel.drafters.set_draft_length(settings.draft_length)
-        self.panel.sampling.set_values(settings.sampling)
+        self.panel.restore(settings)
         self._show_colours(settings.colours)
         self._show_panel(settings.panel)
         self.composer.set_ready(False, "Loading the model…")
@@ -237,11 +238,10 @@ class MainWindow(QMainWindow):
         self._target = target
         self._choices.change(target=target.source, recent=recent)
         self.target_picker.set_choices(target, self._choices.now.device, recent)
-        self.panel.drafters.set_choices(
-            [DrafterRow(c.spec, c.label, c.reason, c.needs_file) for c in target.choices]
-        )
+        self.panel.drafters.set_choices([DrafterRow.of(choice) for choice in target.choices])
         self.panel.reset()
         self.chat.set_draft_length(self._choices.now.draft_length)
+        self.chat.set_tree_nodes(self._choices.now.tree_nodes)
         self.chat.swap(target.usable_drafter(self._choices.now.drafter))
         self.chat.count_context(self.composer.text())
         if target.notes:
@@ -271,6 +271,7 @@ class MainWindow(QMainWindow):
         place = (self.x(), self.y(), self.width(), self.height())
         self._choices.save(
             maximised=self.isMaximized(),
+            drafters=self.panel.drafters.kept,
             sampling=self.panel.sampling.values(),
             geometry=self._choices.now.geometry if self.isMaximized() else place,
         )

@@ -54,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chat(options: argparse.Namespace) -> None:
     params = _reply_params(options)
     engine = _load(options)
-    for note in engine.notes:
-        print(note, file=sys.stderr)
+    _tell(engine, [options.drafter])
     session = engine.new_session(options.system, options.drafter)
     session.drafting.draft_length = options.draft_length
     session.drafting.tree_nodes = options.tree_nodes
@@ -117,9 +116,11 @@ def _bench(options: argparse.Namespace) -> None:
     for path in filter(None, (options.json, options.table)):
         _check_writable(path)
     engine = _load(options)
+    drafters = [spec for spec in options.drafters.split(",") if spec]
+    _tell(engine, drafters)
     plan = benchmark.Plan(
         prompts=prompts,
-        drafters=[spec for spec in options.drafters.split(",") if spec],
+        drafters=drafters,
         params=params,
         draft_length=options.draft_length,
         tree_nodes=options.tree_nodes,
@@ -195,6 +196,15 @@ def _load(options: argparse.Namespace) -> Engine:
         threads=options.threads,
         progress=progress,
     )
+
+
+def _tell(engine: Engine, drafters: Sequence[str]) -> None:
+    """What to know of the target and of these drafters here."""
+    for note in engine.notes:
+        print(note, file=sys.stderr)
+    for choice in engine.drafter_choices():
+        if choice.note and choice.spec in drafters:
+            print(f"{choice.label}: {choice.note}.", file=sys.stderr)
 
 
 def _reply_params(options: argparse.Namespace) -> ReplyParams:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from engine.costs import EDGES_FIRST, LENGTHS, MOST_ROWS
 from engine.draft import NO_PASSENGERS, Draft, Passengers
+from engine.drafters.family import Sample
 from engine.drafters.off import Off
 from engine.errors import OutOfMemory
+from engine.kept_costs import Trial
 from engine.params import SamplingParams
 from engine.planning import Planner
 from engine.speculation import Committed, Drafting, speculate
@@ -23,17 +25,19 @@ if TYPE_CHECKING:
 
     from engine.costs import CostModel
     from engine.drafters.drafter import Context, Drafter, Observation
+    from engine.drafters.family import Family, Target
     from engine.models.causal_lm import CausalLM
     from engine.models.kv_memo import KVMemo
     from engine.planning import Budget
     from engine.sampling import Noise
 
 COSTS_SECONDS = 1.6
-TRIAL_SECONDS = 0.4
-"""Two seconds in all, whatever is measured in them."""
+WRITING_SECONDS, SEARCH_SECONDS, TRIAL_SECONDS = 0.4, 0.6, 0.4
+"""Three seconds in all, whatever is measured in them, and what was begun in time."""
 
 _PLAIN_ROUNDS, _FEWEST_PLAIN_ROUNDS, _PLAIN_SECONDS = 16, 3, 2.0
 _TRIAL_ROUNDS, _TRIAL_LENGTH = 12, 2
+_WRITTEN, _FEWEST_WRITTEN = 32, 8
 _LENGTHS, _EDGES, _TIMES = LENGTHS[:3], 7, 2
 _REFRESHED = EDGES_FIRST[:5] * 2
 _READING_SHARE = 0.6
@@ -56,11 +60,14 @@ class Calibration:
         self._decode = decode
         self._stop = stop
         self._clock = clock
+        self._written: list[int] = []
 
     def plain_seconds(self) -> float | None:
         """What a token takes in plain decoding; None where not even one came."""
         seconds: list[float] = []
+        self._written.clear()
         for done in islice(self._rounds(self._prompt, Drafting(Off(), 0)), _PLAIN_ROUNDS):
+            self._written += done.ids
             seconds.append(done.seconds)
             if len(seconds) >= _FEWEST_PLAIN_ROUNDS and sum(seconds) > _PLAIN_SECONDS:
                 break
@@ -86,6 +93,20 @@ class Calibration:
         except OutOfMemory:
             pass  # What was measured serves; a reply may never need as much.
 
+    def trial(self, family: Family, target: Target, costs: CostModel) -> Trial | None:
+        """What a family's best choice gains; None where there is no time to find out."""
+        if family.search is None or costs.is_empty:
+            return None
+        self._write_on()
+        if len(self._written) < _FEWEST_WRITTEN:
+            return None
+        ids = [*self._prompt, *self._written]
+        until = self._clock() + SEARCH_SECONDS
+        found = family.search(target, Sample(ids, len(self._prompt), costs, self._clock, until))
+        if found is None or found.choice is None:
+            return found
+        return found if self.pays(family.build(target, found.choice), costs) else Trial()
+
     def pays(self, drafter: Drafter, costs: CostModel) -> bool:
         """Whether a drafter gains anything in a short trial."""
         until = self._clock() + TRIAL_SECONDS
@@ -95,6 +116,16 @@ class Calibration:
             if self._clock() > until:
                 break
         return any(planner.gain(proposer) > 0.0 for proposer in drafter.proposers)
+
+    def _write_on(self) -> None:
+        """Go on with what plain rounds have written, as far as the time suffices."""
+        until = self._clock() + WRITING_SECONDS
+        prompt = [*self._prompt, *self._written]
+        room = min(_WRITTEN - len(self._written), self._lm.context_length - len(prompt))
+        for done in islice(self._rounds(prompt, Drafting(Off(), 0)), max(0, room)):
+            self._written += done.ids
+            if self._clock() > until:
+                break
 
     def _time(
         self,

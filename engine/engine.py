@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import torch
 
 from engine.calibration import Calibration
 from engine.costs import CostModel
-from engine.devices import AUTO, Device, check_dtype, chosen_device, devices
+from engine.devices import Device, check_dtype, chosen_device, devices
 from engine.drafters import FAMILIES
-from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError
-from engine.kept_costs import CostFile, Kept
+from engine.drafters.listing import DrafterChoice, build_drafter, drafter_choices
+from engine.errors import EngineError, LoadCancelled, ModelError
+from engine.kept_costs import CostFile, Kept, Trial
 from engine.models.catalog import DEFAULT, ModelSource, find_model
+from engine.models.draft_models import DraftModels
 from engine.models.folders import cache_folder
-from engine.models.loading import load_lm, why_not_packed
+from engine.models.loading import load_lm
 from engine.models.memory import give_back_freed_memory
 from engine.models.self_check import rows_are_bit_exact
 from engine.models.tokenizer import load_tokenizer
@@ -36,18 +37,14 @@ if TYPE_CHECKING:
 
     from engine.drafters.drafter import Drafter
     from engine.models.causal_lm import CausalLM
+    from engine.models.spelling import Spelling
+
+__all__ = ["DrafterChoice", "Engine", "Progress"]
 
 Progress = Callable[[str, float | None], None]
 
-
-@dataclass(frozen=True, slots=True)
-class DrafterChoice:
-    """One row of the list of drafters; reason: why it can't be used, None where it can."""
-
-    spec: str
-    label: str
-    reason: str | None
-    needs_file: bool
+_TOPIC = "Write a few sentences about the sea."
+"""What the target is tried on: it calls for some tokens of plain prose."""
 
 
 class Engine:
@@ -69,7 +66,7 @@ class Engine:
         dtype: str,
         weights: str,
         native: bool,
-        vocabulary: Callable[[], dict[str, int]],
+        draft_models: DraftModels,
     ) -> None:
         self.name = source.name
         self.source = source.spec
@@ -83,12 +80,11 @@ class Engine:
         self._format = chat_format
         self._dtype = dtype
         self._native = native
-        self._vocabulary = vocabulary
+        self._draft_models = draft_models
         self.costs = CostModel()
         self.draft_path: str | None = None
         self._path = source.path
-        self._pays: dict[str, bool] = {}
-        self._draft_lms: dict[str, CausalLM] = {source.spec: lm, str(source.path): lm}
+        self._trials: dict[str, Trial] = {}
 
     @classmethod
     def load(
@@ -138,7 +134,7 @@ class Engine:
             dtype=dtype,
             weights=loaded.dtype,
             native=loaded.native,
-            vocabulary=tokenizer.get_vocab,
+            draft_models=DraftModels(source, loaded.lm, tokenizer, device=place, dtype=dtype),
         )
         steps.begin("Measuring this machine", 0.9)
         engine.try_out(stop)
@@ -153,46 +149,30 @@ class Engine:
 
     def drafter_choices(self) -> tuple[DrafterChoice, ...]:
         """Every family, the unfit ones with their reason."""
-        return tuple(
-            DrafterChoice(family.name, family.label, family.reason(self), family.needs_file)
-            for family in FAMILIES
-        )
+        return drafter_choices(self)
 
     def drafter(self, spec: str) -> Drafter:
-        """The drafter that `FAMILY`, `FAMILY:PATH` or `FAMILY@LAYER` names.
+        """The drafter that `FAMILY`, `FAMILY:PATH` or `FAMILY@NUMBERS` names.
 
         Raises:
             EngineError: no such family, or it does not fit this target; the sentence says why.
         """
-        name, choice = _parsed(spec)
-        family = next((family for family in FAMILIES if family.name == name), None)
-        if family is None:
-            known = ", ".join(family.name for family in FAMILIES)
-            raise DrafterMismatch(f'There is no drafter "{name}". Choose one of: {known}.')
-        reason = family.reason(self)
-        if reason is not None:
-            raise DrafterMismatch(f"{family.label.rstrip('…')} can't be used here: {reason}.")
-        return family.build(self, choice)
+        return build_drafter(spec, self)
 
     def draft_lm(self, path: str) -> CausalLM:
-        """Another model for drafting, loaded once, if its vocabulary fits."""
-        source = find_model(path)
-        key = str(source.path)
-        if key not in self._draft_lms:
-            tokenizer = load_tokenizer(source)
-            self._check_vocabulary(source.name, tokenizer.get_vocab())
-            can_follow = why_not_packed(source, self.device, self._dtype) is None
-            loaded = load_lm(
-                source,
-                device=self.device,
-                dtype=self._dtype if can_follow else AUTO,
-                vocabulary=len(tokenizer),
-                end_ids=frozenset(),
-            )
-            self._draft_lms[key] = loaded.lm
-        if self._draft_lms[key] is not self.lm:
+        """Another model for drafting, loaded once."""
+        lm = self._draft_models.lm(path)
+        if lm is not self.lm:
             self.draft_path = path
-        return self._draft_lms[key]
+        return lm
+
+    def shares_ids(self, path: str) -> bool:
+        """Whether a draft model's ids are the target's."""
+        return self._draft_models.shares_ids(path)
+
+    def spelling(self, path: str | None = None) -> Spelling:
+        """How a draft model's tokenizer spells, or the target's own."""
+        return self._draft_models.spelling(path)
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """A conversation in the target's tokens, up to where its reply begins."""
@@ -220,7 +200,7 @@ class Engine:
             ModelError: it loads but does not run. OutOfMemory: it does not fit.
         """
         try:
-            prompt = self.prompt_ids([Message("user", "Hello")])
+            prompt = self.prompt_ids([Message("user", _TOPIC)])
             if not self.lm.score(self.lm.new_memo(), prompt).logits.isfinite().all():
                 raise ModelError(
                     f"{self.name} computes numbers that are none, so its weights are damaged, or "
@@ -238,7 +218,11 @@ class Engine:
 
     def pays(self, family: str) -> bool:
         """Whether a family that calls for a trial has gained time in it."""
-        return self._pays.get(family, False)
+        return self._trials.get(family, Trial()).choice is not None
+
+    def trial(self, family: str) -> Trial | None:
+        """What a family's trial has shown; None where there was none."""
+        return self._trials.get(family)
 
     def _measure(self, prompt: list[int], stop: threading.Event) -> None:
         """Time plain rounds and rounds of many rows, and try what seldom pays."""
@@ -250,28 +234,15 @@ class Engine:
             return
         file = CostFile(cache_folder() / "costs", self._path, device=self.device, dtype=self.dtype)
         kept = file.read()
-        self.costs, self._pays = CostModel(kept.readings), dict(kept.pays)
+        self.costs, self._trials = CostModel(kept.readings), dict(kept.trials)
         calibration.measure(self.costs)
         for family in FAMILIES:
-            if family.needs_trial and family.name not in self._pays and not family.reason(self):
-                self._pays[family.name] = calibration.pays(family.build(self, None), self.costs)
+            if family.search and family.name not in self._trials and not family.reason(self):
+                trial = calibration.trial(family, self, self.costs)
+                if trial is not None:
+                    self._trials[family.name] = trial
         if not stop.is_set():
-            file.write(Kept(self.costs.readings(), self._pays))
-
-    def _check_vocabulary(self, name: str, theirs: dict[str, int]) -> None:
-        """Ids must mean the same in both, as far as both have them; padding does not matter.
-
-        Raises:
-            DrafterMismatch: they don't; with the first difference.
-        """
-        ours = {index: piece for piece, index in self._vocabulary().items()}
-        for piece, index in theirs.items():
-            if index in ours and ours[index] != piece:
-                raise DrafterMismatch(
-                    f"{name} has another vocabulary than {self.name} (token {index} is "
-                    f"“{piece}” there and “{ours[index]}” here), so it can't draft for it. "
-                    "Choose a model of the same family."
-                )
+            file.write(Kept(self.costs.readings(), self._trials))
 
 
 class _Steps:
@@ -285,12 +256,3 @@ class _Steps:
         if self._stop.is_set():
             raise LoadCancelled("Loading was cancelled.")
         self._progress(text, share)
-
-
-def _parsed(spec: str) -> tuple[str, str | None]:
-    """`FAMILY:PATH` or `FAMILY@LAYER` in two; a path may hold either sign."""
-    for sign in ":@":
-        name, found, choice = spec.partition(sign)
-        if found and name in {family.name for family in FAMILIES}:
-            return name, choice
-    return spec, None

@@ -75,7 +75,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One proposed token; parent is an index into the round's nodes, -1 being the root."""
+    """One proposed token; parent is an index into the round's nodes, -1 being the root.
+
+    text: what its id spells by itself, control tokens included.
+    """
 
     id: int
     parent: int
@@ -84,6 +87,7 @@ class Node:
     p: float | None
     q: float | None
     outcome: Outcome
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

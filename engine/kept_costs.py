@@ -20,18 +20,25 @@ from engine.devices import devices
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FORM = 1
+_FORM = 2
 """Counts the forms that this file has had."""
 
 _SLOWEST = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """What trying a family of drafters has shown. choice: what gained most, None if nothing did."""
+
+    choice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
-    """readings: per cache length and count of rows the seconds. pays: what trials have shown."""
+    """readings: per cache length and count of rows the seconds. trials: by family."""
 
     readings: dict[int, dict[int, float]] = field(default_factory=dict[int, dict[int, float]])
-    pays: dict[str, bool] = field(default_factory=dict[str, bool])
+    trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
 
 
 class CostFile:
@@ -54,7 +61,8 @@ class CostFile:
 
     def write(self, kept: Kept) -> None:
         """Keep it, whole or not at all; a folder that takes no files is no trouble."""
-        text = json.dumps({"key": self._key, "seconds": kept.readings, "pays": kept.pays})
+        trials = {family: trial.choice for family, trial in kept.trials.items()}
+        text = json.dumps({"key": self._key, "seconds": kept.readings, "trials": trials})
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix="keeping-")
@@ -88,5 +96,7 @@ def _kept(data: Any) -> Kept:  # noqa: ANN401 - whatever a JSON file may hold
         for rows, seconds in cells.items():
             if not (0 < rows <= MOST_ROWS and 0.0 < seconds < _SLOWEST and math.isfinite(seconds)):
                 raise ValueError(rows)
-    pays = {str(name): bool(said) for name, said in cast("dict[str, bool]", data["pays"]).items()}
-    return Kept(readings, pays)
+    trials = cast("dict[str, str | None]", data["trials"])
+    if not all(choice is None or type(choice) is str for choice in trials.values()):
+        raise ValueError(trials)
+    return Kept(readings, {family: Trial(choice) for family, choice in trials.items()})

@@ -29,7 +29,7 @@ from engine.text import ReplyText
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from engine.models.causal_lm import CausalLM
     from engine.models.kv_memo import KVMemo
@@ -208,7 +208,7 @@ class _Reply:
         return drafts and drafting.draft_length is None
 
     def _commit(self, step: Committed) -> Round:
-        done = _round(step, self._counter.rounds)
+        done = _round(step, self._counter.rounds, self._format.spelled)
         self._ids += step.ids
         self._parts += step.cut.texts
         self._counter.add(done)
@@ -239,7 +239,7 @@ class _Reply:
         )
 
 
-def _round(step: Committed, index: int) -> Round:
+def _round(step: Committed, index: int, spelled: Callable[[int], str]) -> Round:
     """A committed round as its event."""
     draft = step.draft
     tokens = tuple(
@@ -275,6 +275,7 @@ def _round(step: Committed, index: int) -> Round:
             p=p,
             q=draft.q[node],
             outcome=step.verdict.outcomes[node],
+            text=spelled(draft.ids[node]),
         )
         for node, p in zip(step.judged, step.p, strict=True)
     )

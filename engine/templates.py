@@ -56,6 +56,7 @@ class ChatFormat:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
+        self._spelled: dict[int, str] = {}
         added = {token.content for token in tokenizer.added_tokens_decoder.values()}
         spellings = sorted(filter(None, added), key=len, reverse=True)
         self._control = re.compile("(" + ("|".join(map(re.escape, spellings)) or r"(?!)") + ")")
@@ -100,6 +101,13 @@ class ChatFormat:
                 list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
             ),
         )
+
+    def spelled(self, token_id: int) -> str:
+        """What one id spells by itself, also where it is a control token."""
+        if token_id not in self._spelled:
+            text = self._tokenizer.decode([token_id], clean_up_tokenization_spaces=False)
+            self._spelled[token_id] = cast("str", text)
+        return self._spelled[token_id]
 
     def _encode_plainly(self, turns: Sequence[Message]) -> Prompt:
         """Without a template: everything in a row, after the token that begins a text, if any."""

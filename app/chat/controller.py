@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -15,7 +16,7 @@ from engine.errors import EngineError
 from engine.events import Finished, Prefilled, Round
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from app.engine_thread import EngineThread
     from engine.events import Event
@@ -102,7 +103,12 @@ class ChatController(QObject):
     def set_draft_length(self, length: int) -> None:
         """Draft so many tokens ahead from the next round on; 0 leaves it to the planner."""
         if self._engine.is_loaded:
-            self._tasks.start(self._set_draft_length(length))
+            self._tasks.start(self._set(partial(self._engine.set_draft_length, length)))
+
+    def set_tree_nodes(self, nodes: int) -> None:
+        """Draft trees of so many nodes from the next round on, where a drafter can; 0: chains."""
+        if self._engine.is_loaded:
+            self._tasks.start(self._set(partial(self._engine.set_tree_nodes, nodes)))
 
     def count_context(self, draft_text: str) -> None:
         """Find out how many tokens the conversation needs with this text in the composer."""
@@ -200,8 +206,8 @@ class ChatController(QObject):
             self.drafter_changed.emit(self.drafter)
         await self._tell_outlook()
 
-    async def _set_draft_length(self, length: int) -> None:
-        await self._engine.set_draft_length(length)
+    async def _set(self, request: Callable[[], Awaitable[None]]) -> None:
+        await request()
         await self._tell_outlook()
 
     async def _count_context(self, draft_text: str) -> None:

@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QRadioButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.elided import ElidedLabel
+from app.engine_host import family_of, takes
+from app.lab.drafter_row import DrafterRow, DrafterRowView
+from app.lab.drafter_settings import CHAIN
 from app.lab.fields import whole_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from PySide6.QtGui import QMouseEvent
+__all__ = ["AS_IT_PAYS", "LONGEST_DRAFT", "DrafterList", "DrafterRow"]
 
 LONGEST_DRAFT = 16
 AS_IT_PAYS = 0
 """The draft length that leaves it to the planner."""
 
 _OFF = "off"
-_NAME_PIXELS = 96
-_MEASURE_HINT = "Tokens per pass · times plain speed, as last measured here."
-_ANOTHER_HINT = "Click the file's name to choose another."
-
-
-@dataclass(frozen=True, slots=True)
-class DrafterRow:
-    """One row. reason: why it cannot be used, or None. needs_file: a file is chosen first."""
-
-    spec: str
-    label: str
-    reason: str | None = None
-    needs_file: bool = False
 
 
 class DrafterList(QWidget):
-    """Only a click chooses; nothing else, and no other setting, changes what is chosen."""
+    """Only a click, or a number set beneath a row, changes what is chosen; nothing else does."""
 
     drafter_chosen = Signal(str)
     draft_file_requested = Signal(str)
     draft_length_changed = Signal(int)
+    tree_nodes_changed = Signal(int)
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[_Row] = []
+        self._rows: list[DrafterRowView] = []
         self._chosen = _OFF
+        self._asked: str | None = None  # what was chosen here, until it is in force or refused
+        self._tree_nodes = CHAIN
         self._measures: dict[str, str] = {}
-        self._files: dict[str, str] = {}  # family: the spec with the file chosen last
+        self._kept: dict[str, str] = {}  # family: the spec with what was chosen of it last
         self._group = QButtonGroup(self)
         self._length = whole_field(AS_IT_PAYS, AS_IT_PAYS, LONGEST_DRAFT, zero="as it pays")
         self._length.setAccessibleName("Draft length")
@@ -74,31 +56,45 @@ class DrafterList(QWidget):
         """The spec of the drafter in charge."""
         return self._chosen
 
+    @property
+    def kept(self) -> dict[str, str]:
+        """By family, the spec with the file or the numbers that drafted last."""
+        return dict(self._kept)
+
+    def keep(self, specs: Mapping[str, object]) -> None:
+        """Take back what was kept; what makes no sense is left out."""
+        self._kept = {
+            family: spec
+            for family, spec in specs.items()
+            if isinstance(spec, str) and spec != family and family_of(spec) == family
+        }
+
     def set_choices(self, choices: Sequence[DrafterRow]) -> None:
         """Offer a target's drafters; what was chosen stays chosen, what was measured goes."""
         self._measures.clear()
         for row in self._rows:
             self._group.removeButton(row.button)
-            self._column.removeWidget(row)
-            row.hide()
-            row.deleteLater()
-        self._rows = [_Row(choice) for choice in choices]
+            for widget in (row, row.settings):
+                self._column.removeWidget(widget)
+                widget.hide()
+                widget.deleteLater()
+        self._rows = [DrafterRowView(choice) for choice in choices]
         for row in self._rows:
-            self._group.addButton(row.button)
-            self._column.addWidget(row)
-            row.button.clicked.connect(lambda _checked=False, row=row: self._clicked(row))
-            row.file_requested.connect(partial(self.draft_file_requested.emit, row.choice.spec))
+            if not takes(row.choice.settings, self._kept.get(row.choice.spec, "")):
+                del self._kept[row.choice.spec]
+            self._add(row)
         self._show_state()
 
     def select(self, spec: str) -> None:
-        """Show the drafter in charge; a family's row stands for its every model and depth."""
-        family = _family(spec)
-        before = _family(self._chosen)
-        if before != family:
-            # What was clicked did not come into force: its file is not to be tried again.
-            self._files.pop(before, None)
-        if ":" in spec:
-            self._files[family] = spec
+        """Show the drafter in charge; a family's row stands for its every model and numbers."""
+        if self._asked not in (None, spec):
+            # What was asked for did not come into force: it is not to be tried again.
+            self._kept.pop(family_of(self._asked), None)
+        self._asked = None
+        if spec == family_of(spec):
+            self._kept.pop(spec, None)
+        else:
+            self._kept[family_of(spec)] = spec
         self._chosen = spec
         self._show_state()
 
@@ -112,6 +108,11 @@ class DrafterList(QWidget):
         """Show this draft length."""
         with QSignalBlocker(self._length):
             self._length.setValue(length)
+
+    def set_tree_nodes(self, nodes: int) -> None:
+        """Show this number of tree nodes."""
+        self._tree_nodes = nodes
+        self._show_state()
 
     def _assemble(self) -> None:
         label = QLabel("Draft length")
@@ -127,28 +128,49 @@ class DrafterList(QWidget):
         column.addLayout(self._column)
         column.addLayout(length)
 
-    def _clicked(self, row: _Row) -> None:
+    def _add(self, row: DrafterRowView) -> None:
+        self._group.addButton(row.button)
+        self._column.addWidget(row)
+        self._column.addWidget(row.settings)
+        row.button.clicked.connect(lambda: self._clicked(row))
+        row.file_requested.connect(partial(self.draft_file_requested.emit, row.choice.spec))
+        row.settings.numbers_changed.connect(partial(self._set_numbers, row))
+        row.settings.tree_nodes_changed.connect(self._change_tree_nodes)
+
+    def _clicked(self, row: DrafterRowView) -> None:
         chosen_already = row is self._row_of(self._chosen)
-        spec = self._files.get(row.choice.spec, row.choice.spec)
+        spec = self._kept.get(row.choice.spec, row.choice.spec)
         if row.choice.needs_file and (chosen_already or ":" not in spec):
             # Chosen only when the file has been: until then what drafts now stays marked.
             self._show_state()
             self.draft_file_requested.emit(row.choice.spec)
         elif not chosen_already:
-            self._chosen = spec
-            self._show_state()
-            self.drafter_chosen.emit(spec)
+            self._ask_for(spec)
 
-    def _row_of(self, spec: str) -> _Row | None:
+    def _set_numbers(self, row: DrafterRowView, numbers: str) -> None:
+        if row is self._row_of(self._chosen):
+            self._ask_for(f"{row.choice.spec}@{numbers}")
+
+    def _change_tree_nodes(self, nodes: int) -> None:
+        self.set_tree_nodes(nodes)
+        self.tree_nodes_changed.emit(nodes)
+
+    def _ask_for(self, spec: str) -> None:
+        self._chosen = self._asked = spec
+        self._show_state()
+        self.drafter_chosen.emit(spec)
+
+    def _row_of(self, spec: str) -> DrafterRowView | None:
         by_spec = {row.choice.spec: row for row in self._rows}
-        return by_spec.get(spec, by_spec.get(_family(spec)))
+        return by_spec.get(spec, by_spec.get(family_of(spec)))
 
     def _show_state(self) -> None:
         chosen = self._row_of(self._chosen)
         for row in self._rows:
-            kept = self._files.get(row.choice.spec, row.choice.spec)
+            kept = self._kept.get(row.choice.spec, row.choice.spec)
             spec = self._chosen if row is chosen else kept
             row.show_state(chosen=row is chosen, spec=spec, measure=self._measures.get(spec))
+            row.settings.show_tree_nodes(self._tree_nodes)
         drafts = self._chosen != _OFF
         self._length.setEnabled(drafts)
         self._length.setToolTip(
@@ -156,66 +178,3 @@ class DrafterList(QWidget):
             if drafts
             else "Without a drafter nothing is drafted, so the length has no effect."
         )
-
-
-def _family(spec: str) -> str:
-    """The spec without its model and depth."""
-    return spec.partition(":")[0].partition("@")[0]
-
-
-class _Row(QFrame):
-    """One drafter; a click on it is a click on its button, or beside a file's name for another."""
-
-    file_requested = Signal()
-
-    def __init__(self, choice: DrafterRow) -> None:
-        super().__init__()
-        self.choice = choice
-        self.button = QRadioButton(choice.label)
-        self._fact = ElidedLabel()
-        self._fact.setProperty("kind", "small")
-        self.setProperty("kind", "row")
-        self.setEnabled(choice.reason is None)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 5, 8, 5)
-        row.addWidget(self.button)
-        row.addStretch(1)
-        row.addWidget(self._fact)
-
-    def show_state(self, *, chosen: bool, spec: str, measure: str | None) -> None:
-        """Show whether this drafter is in charge, and the fact about it that matters most."""
-        # A group of exclusive buttons lets none be unchecked but by checking another.
-        group = self.button.group()
-        if group is not None:
-            group.setExclusive(False)
-        self.button.setChecked(chosen)
-        if group is not None:
-            group.setExclusive(True)
-        path = spec.partition(":")[2] if self.choice.needs_file else ""
-        wanted = "choose a file" if self.choice.needs_file and not path else ""
-        name = self._shortened(PurePath(path).name) if measure else PurePath(path).name
-        facts = [self.choice.reason] if self.choice.reason else [name, measure, wanted]
-        fact = " · ".join(part for part in facts if part)
-        self._fact.setText(fact)
-        self.button.setAccessibleDescription(fact)
-        hints = [path and f"{path}\n{_ANOTHER_HINT}", measure and _MEASURE_HINT]
-        self.setToolTip(self.choice.reason or "\n".join(hint for hint in hints if hint))
-        if self.property("chosen") is not chosen:
-            self.setProperty("chosen", chosen)
-            for widget in (self, self.button):
-                widget.style().unpolish(widget)
-                widget.style().polish(widget)
-
-    def _shortened(self, name: str) -> str:
-        """A file's name with room left for what was measured with it."""
-        mode = Qt.TextElideMode.ElideMiddle
-        return self._fact.fontMetrics().elidedText(name, mode, _NAME_PIXELS)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """The row is one target, but for what stands on its right where that is a file."""
-        if event.button() is not Qt.MouseButton.LeftButton:
-            return
-        if self.choice.needs_file and self._fact.geometry().contains(event.position().toPoint()):
-            self.file_requested.emit()
-        else:
-            self.button.click()

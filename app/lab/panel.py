@@ -1,4 +1,4 @@
-"""The side panel from the top: drafters, what the planner does, live plots, rule and sampling."""
+"""The side panel from the top: drafters, the planner, live plots, rounds, rule and sampling."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 from app.lab.drafter_list import DrafterList
 from app.lab.estimates import EstimatesTable
 from app.lab.plots import AcceptancePlot, SpeedPlot
+from app.lab.rounds import RoundsSection
 from app.lab.sampling import SamplingSection
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from app.engine_host import Outlook
+    from app.settings import Settings
     from app.theme import Theme
     from engine.events import Event
 
@@ -34,6 +36,7 @@ class LabPanel(QScrollArea):
         self.drafters = DrafterList()
         self.speed = SpeedPlot(theme)
         self.acceptance = AcceptancePlot(theme)
+        self.rounds = RoundsSection()
         self.sampling = SamplingSection()
         self._plan = QLabel()
         self._plan.setProperty("kind", "muted")
@@ -49,10 +52,18 @@ class LabPanel(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._assemble()
 
+    def restore(self, settings: Settings) -> None:
+        """Take back what the user chose before."""
+        self.drafters.keep(settings.drafters)
+        self.drafters.set_draft_length(settings.draft_length)
+        self.drafters.set_tree_nodes(settings.tree_nodes)
+        self.sampling.set_values(settings.sampling)
+
     def apply(self, events: Sequence[Event]) -> None:
-        """Plot a reply's events."""
+        """Show a reply's events."""
         self.speed.apply(events)
         self.acceptance.apply(events)
+        self.rounds.apply(events)
 
     def set_plan(self, sentence: str) -> None:
         """Show what the planner does now, and why."""
@@ -65,9 +76,10 @@ class LabPanel(QScrollArea):
         self.speed.set_baseline(outlook.baseline)
 
     def reset(self) -> None:
-        """Empty the plots."""
+        """Forget what replies have shown."""
         self.speed.reset()
         self.acceptance.reset()
+        self.rounds.reset()
 
     def set_theme(self, theme: Theme) -> None:
         """Take on the colours of a theme."""
@@ -86,6 +98,9 @@ class LabPanel(QScrollArea):
         column.addSpacing(4)
         column.addWidget(self.speed)
         column.addWidget(self.acceptance)
+        column.addSpacing(8)
+        column.addWidget(_heading("Round by round"))
+        column.addWidget(self.rounds)
         column.addSpacing(8)
         column.addWidget(_heading("Rule and sampling"))
         column.addWidget(self.sampling)

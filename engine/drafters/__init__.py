@@ -9,6 +9,7 @@ from engine.drafters import (
     medusa,
     ngram,
     off,
+    shared_words,
     suffix,
 )
 from engine.drafters.chained import chain
@@ -19,10 +20,12 @@ FAMILIES: tuple[Family, ...] = (
     auto.FAMILY,
     ngram.FAMILY,
     draft_model.FAMILY,
+    shared_words.FAMILY,
     layer_skip.FAMILY,
     suffix.FAMILY,
     lookahead.FAMILY,
     chain(suffix.FAMILY, draft_model.FAMILY),
+    chain(suffix.FAMILY, shared_words.FAMILY),
     medusa.FAMILY,
     eagle.FAMILY,
     eagle.FAMILY_2,

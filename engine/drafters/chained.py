@@ -75,4 +75,5 @@ def chain(first: Family, other: Family) -> Family:
         build=build,
         reason=reason,
         needs_file=other.needs_file,
+        grows_trees=first.grows_trees or other.grows_trees,
     )

@@ -1,6 +1,7 @@
-"""A separate draft model: a smaller model of the same vocabulary writes the draft token by token.
+"""A separate draft model: a smaller model writes the draft token by token, in the target's ids.
 
-Leviathan, Kalman and Matias, arXiv 2211.17192; Chen et al., arXiv 2302.01318.
+Leviathan, Kalman and Matias, arXiv 2211.17192; Chen et al., arXiv 2302.01318. One with another
+tokenizer drafts through text instead: `through_text`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import torch
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.through_text import text_drafter
 from engine.errors import DrafterMismatch
 from engine.params import Rule
 from engine.sampling import (
@@ -21,9 +23,11 @@ from engine.sampling import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
-    from engine.drafters.drafter import Context, Observation
+    from engine.drafters.drafter import Context, Drafter, Observation
     from engine.models.causal_lm import CausalLM
     from engine.params import SamplingParams
     from engine.planning import Budget
@@ -60,7 +64,7 @@ class ModelDrafter:
         if not depth:
             return NO_DRAFT
         drawn_with_own_noise = params.rule is Rule.REJECTION and not params.is_greedy
-        ids, q_rows, q = list(context.ids), list["Tensor | None"](), list[float]()
+        ids, q_rows, q = self._known(context.ids), list["Tensor | None"](), list[float]()
         shared = None if context.memo is None else self._lm.memo_behind(context.memo)
         memo = shared or self._memo
         for _ in range(depth):
@@ -85,6 +89,11 @@ class ModelDrafter:
     def observe(self, outcome: Observation) -> None:
         """Nothing to learn: the memo catches up with the ids at the next draft."""
 
+    def _known(self, ids: Sequence[int]) -> list[int]:
+        """The ids, another in place of what the drafter has no row for, as of an added control."""
+        last = self._lm.vocabulary - 1
+        return [min(token, last) for token in ids] if max(ids) > last else list(ids)
+
     def _distribution(self, logits: Tensor, ids: list[int], params: SamplingParams) -> Tensor:
         """(vocabulary,) log q over the target's ids."""
         missing = self._vocabulary - logits.shape[-1]
@@ -99,9 +108,11 @@ def model_drafter(lm: CausalLM, target: CausalLM, name: str) -> ModelDrafter:
     return ModelDrafter(lm, vocabulary=target.vocabulary, end_ids=target.end_ids, name=name)
 
 
-def _build(target: Target, choice: str | None) -> ModelDrafter:
+def _build(target: Target, choice: str | None) -> Drafter:
     if choice is None:
         raise DrafterMismatch("Choose a draft model: a GGUF file or a safetensors folder.")
+    if not target.shares_ids(choice):
+        return text_drafter(target, choice, FAMILY.name)
     return model_drafter(target.draft_lm(choice), target.lm, FAMILY.name)
 
 

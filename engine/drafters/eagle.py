@@ -118,11 +118,26 @@ def _folder(choice: str | None) -> str:
 
 
 FAMILY = Family(
-    name="eagle", label="EAGLE…", build=_build_eagle, reason=needs_rewind, needs_file=True
+    name="eagle",
+    label="EAGLE…",
+    build=_build_eagle,
+    reason=needs_rewind,
+    needs_file=True,
+    grows_trees=True,
 )
 FAMILY_2 = Family(
-    name="eagle2", label="EAGLE-2…", build=_build_eagle2, reason=needs_rewind, needs_file=True
+    name="eagle2",
+    label="EAGLE-2…",
+    build=_build_eagle2,
+    reason=needs_rewind,
+    needs_file=True,
+    grows_trees=True,
 )
 FAMILY_3 = Family(
-    name="eagle3", label="EAGLE-3…", build=_build_eagle3, reason=needs_rewind, needs_file=True
+    name="eagle3",
+    label="EAGLE-3…",
+    build=_build_eagle3,
+    reason=needs_rewind,
+    needs_file=True,
+    grows_trees=True,
 )

@@ -74,8 +74,7 @@ class EagleHead:
     @torch.inference_mode()
     def features(self, hidden: Mapping[int, Tensor]) -> Tensor:
         """What the head takes of the target's rows, (rows, width)."""
-        states = [hidden[tap].to(self.like) for tap in self.taps]
-        return states[0] if self.fusion is None else self.fusion(states)
+        return self.fused(hidden)
 
     @torch.inference_mode()
     def step(
@@ -92,18 +91,34 @@ class EagleHead:
         ids: per row the token after its feature's. sees: as in EagleLayer.
         """
         tokens = self.embed(torch.tensor(list(ids), device=self.like.device)).to(self.like)
-        if isinstance(self.entrance, Entrance):
-            normed = self.entrance.state_norm(features)
-            inputs = torch.cat([self.entrance.embedding_norm(tokens), normed], dim=-1)
-            residual = normed if self.entrance.norm_before_residual else features
-        else:
-            inputs = residual = self.entrance(torch.cat([tokens, features], dim=-1))
-        out = self.layer(inputs, residual, positions, cache, first, sees)
-        return self.norm(out) if self.norm is not None and self.norm_output else out
+        inputs, residual = self.enter(features, tokens)
+        return self.leave(self.layer(inputs, residual, positions, cache, first, sees))
 
     @torch.inference_mode()
     def logits(self, features: Tensor) -> Tensor:
         """(rows, ids of the vocabulary) for the token after each guessed feature's."""
-        if self.norm is not None and not self.norm_output:
-            features = self.norm(features)
-        return self.output(features)
+        return self.output(self.before_output(features))
+
+    # What a row goes through, from the target's states to logits; learning goes the same way.
+
+    def fused(self, hidden: Mapping[int, Tensor]) -> Tensor:
+        """The target's states as one, (rows, width)."""
+        states = [hidden[tap].to(self.like) for tap in self.taps]
+        return states[0] if self.fusion is None else self.fusion(states)
+
+    def enter(self, features: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """What the layer's attention takes, and the residual; tokens: embedded, (rows, width)."""
+        if isinstance(self.entrance, Entrance):
+            normed = self.entrance.state_norm(features)
+            inputs = torch.cat([self.entrance.embedding_norm(tokens), normed], dim=-1)
+            return inputs, normed if self.entrance.norm_before_residual else features
+        inputs = self.entrance(torch.cat([tokens, features], dim=-1))
+        return inputs, inputs
+
+    def leave(self, out: Tensor) -> Tensor:
+        """What the layer gives as it is fed back."""
+        return self.norm(out) if self.norm is not None and self.norm_output else out
+
+    def before_output(self, features: Tensor) -> Tensor:
+        """What the output takes of guessed features."""
+        return features if self.norm is None or self.norm_output else self.norm(features)

@@ -103,6 +103,17 @@ class EagleLayer:
 
         sees: (rows, first + rows) bool; None: each row sees all before it.
         """
+        queries, keys, values = self.project(inputs, positions)
+        all_keys, all_values = cache.write(first, keys, values)
+        if sees is None:
+            sees = torch.ones(len(inputs), first + len(inputs), dtype=torch.bool).tril(first)
+        mixed = functional.scaled_dot_product_attention(
+            queries, all_keys, all_values, attn_mask=sees.to(inputs.device), enable_gqa=True
+        )
+        return self.finish(residual, mixed)
+
+    def project(self, inputs: Tensor, positions: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """What attention takes of rows: queries, keys and values, (heads of each, rows, width)."""
         turns = self._turns(positions)
         by_head = self.queries_keys_values(inputs).unflatten(1, (-1, self.head_width))
         queries, keys, values = by_head.transpose(0, 1).split(
@@ -110,12 +121,10 @@ class EagleLayer:
         )
         queries = _turned(queries if self.query_norm is None else self.query_norm(queries), turns)
         keys = _turned(keys if self.key_norm is None else self.key_norm(keys), turns)
-        all_keys, all_values = cache.write(first, keys, values)
-        if sees is None:
-            sees = torch.ones(len(inputs), first + len(inputs), dtype=torch.bool).tril(first)
-        mixed = functional.scaled_dot_product_attention(
-            queries, all_keys, all_values, attn_mask=sees.to(inputs.device), enable_gqa=True
-        )
+        return queries, keys, values
+
+    def finish(self, residual: Tensor, mixed: Tensor) -> Tensor:
+        """The residual behind the layer; mixed: what attention gives, (heads, rows, width)."""
         residual = residual + self.out(mixed.transpose(0, 1).flatten(1))
         gate, up = self.gate_up(self.feed_forward_norm(residual)).chunk(2, dim=-1)
         return residual + self.down(functional.silu(gate) * up)

@@ -43,7 +43,15 @@ def load_eagle(path: str, lm: CausalLM, family: str) -> EagleHead:
     Raises:
         DrafterMismatch: the folder holds no such head, or one for another target.
     """
-    fit = fitted_heads(path, lm, Kind.EAGLE, family)
+    return eagle_of(fitted_heads(path, lm, Kind.EAGLE, family))
+
+
+def eagle_of(fit: FittedHeads) -> EagleHead:
+    """An EAGLE head from tensors that fit.
+
+    Raises:
+        DrafterMismatch: they don't fit together.
+    """
     states = fit.folder.states
     width = len(fit.folder.tensor("fc.weight", None, 2 * states))
     if width != states:
@@ -66,9 +74,17 @@ def load_eagle3(path: str, lm: CausalLM, family: str) -> EagleHead:
     Raises:
         DrafterMismatch: the folder holds no such head, or one for another target.
     """
-    fit = fitted_heads(path, lm, Kind.EAGLE3, family)
+    return eagle3_of(fitted_heads(path, lm, Kind.EAGLE3, family))
+
+
+def eagle3_of(fit: FittedHeads) -> EagleHead:
+    """An EAGLE-3 head from tensors that fit.
+
+    Raises:
+        DrafterMismatch: they don't fit together, or not the target's layers.
+    """
     folder, width = fit.folder, fit.folder.number("hidden_size")
-    taps = taps_of(folder, lm)
+    taps = taps_of(folder, fit.lm)
     output, vocabulary = _output(fit, width)
     return EagleHead(
         taps=taps,
@@ -105,15 +121,11 @@ def _fusion(fit: FittedHeads, width: int, taps: int) -> Fusion | None:
 
 def _output(fit: FittedHeads, width: int) -> tuple[Callable[[Tensor], Tensor], HeadVocabulary]:
     """The head's own output, or the target's."""
-    own = fit.matrix_if_any("lm_head.weight", None, width)
-    if own is None:
-        if width != fit.folder.states or "d2t" in fit.folder.tensors:
-            raise DrafterMismatch(
-                f"The {fit.folder.kind} head {fit.folder.name} lacks lm_head.weight."
-            )
+    found = fit.output(width)
+    if found is None:
         lm, kind = fit.lm, fit.weights
         return lambda rows: lm.head(rows.to(kind)), HeadVocabulary(lm.vocabulary)
-    weight, vocabulary = fit.known(own)
+    weight, vocabulary = found
     numbers = fit.numbers
     return lambda rows: functional.linear(rows.to(weight.dtype), weight).to(numbers), vocabulary
 

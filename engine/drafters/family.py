@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from engine.costs import CostModel
     from engine.drafters.drafter import Drafter
+    from engine.kept_costs import Trial
     from engine.models.causal_lm import CausalLM
+    from engine.models.spelling import Spelling
 
 
 class Target(Protocol):
@@ -23,13 +26,74 @@ class Target(Protocol):
         """Whether a family that calls for a trial has gained time in it."""
         ...
 
-    def draft_lm(self, path: str) -> CausalLM:
-        """Another model that shares the target's vocabulary, loaded once.
+    def trial(self, family: str) -> Trial | None:
+        """What a family's trial has shown; None where there was none."""
+        ...
+
+    def shares_ids(self, path: str) -> bool:
+        """Whether a draft model knows every id of the target, and means the same by it.
 
         Raises:
-            EngineError: it cannot be loaded, or its vocabulary does not fit.
+            EngineError: it has no tokenizer that can be read.
         """
         ...
+
+    def spelling(self, path: str | None = None) -> Spelling:
+        """How a draft model's tokenizer spells, or the target's own.
+
+        Raises:
+            EngineError: it can't be read, or spells in a way that nobody knows.
+        """
+        ...
+
+    def draft_lm(self, path: str) -> CausalLM:
+        """A draft model, loaded once.
+
+        Raises:
+            EngineError: it cannot be loaded.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A whole number of a drafter's that the user may choose; several make "7x5x7".
+
+    default: what it is where nothing was chosen.
+    """
+
+    label: str
+    least: int
+    most: int
+    default: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the choice that gains most is searched by, until `clock` says `until`.
+
+    ids: a prompt of so many tokens and what the target wrote after it, at temperature 0.
+    """
+
+    ids: Sequence[int]
+    prompt_tokens: int
+    costs: CostModel
+    clock: Callable[[], float]
+    until: float
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time for it is up."""
+        return self.clock() > self.until
+
+
+def _no_settings(target: Target) -> tuple[Setting, ...]:
+    del target
+    return ()
+
+
+def _no_note(target: Target) -> None:
+    del target
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +101,13 @@ class Family:
     """One entry of the list.
 
     name: as typed and shown beside nodes; label: as listed. needs_file: has no default choice.
-    build: a new drafter from the target and what follows the name (a path, a layer), None for the
+    grows_trees: drafts more than a chain where it may have tree nodes.
+    build: a new drafter from the target and what follows the name (a path, numbers), None for the
     default.
-    reason: why this target can't use it, or None. needs_trial: seldom pays, so it is tried before
-    it is used unasked.
+    reason: why this target can't use it, or None. settings: the numbers that may follow the name.
+    search: for a family that seldom pays: the choice that promises to gain, which is then tried; or
+    None where the time did not suffice. note: what to know of it where nothing was chosen; its
+    first words, up to a semicolon, say enough.
     """
 
     name: str
@@ -48,7 +115,10 @@ class Family:
     build: Callable[[Target, str | None], Drafter]
     reason: Callable[[Target], str | None]
     needs_file: bool = False
-    needs_trial: bool = False
+    grows_trees: bool = False
+    settings: Callable[[Target], tuple[Setting, ...]] = _no_settings
+    search: Callable[[Target, Sample], Trial | None] | None = None
+    note: Callable[[Target], str | None] = _no_note
 
 
 def needs_rewind(target: Target) -> str | None:

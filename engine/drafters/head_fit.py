@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from engine.models.causal_lm import CausalLM
+    from engine.models.causal_lm import CausalLM, Lender
 
+_OUTPUT, _ID_MAP = "lm_head.weight", "d2t"
 _PADDING = 1024
 """Models have up to so many ids more than their tokenizer, so that sizes come out round."""
 
@@ -35,7 +36,7 @@ class FittedHeads:
     """
 
     folder: HeadFolder
-    lm: CausalLM
+    lm: Lender
     device: torch.device
     weights: torch.dtype
     numbers: torch.dtype
@@ -87,6 +88,28 @@ class FittedHeads:
         real = ids < self.lm.vocabulary
         return weight[real], HeadVocabulary(self.lm.vocabulary, ids[real])
 
+    def output(self, width: int) -> tuple[Tensor, HeadVocabulary] | None:
+        """The heads' own output, or those rows of the target's that they know, and for which ids.
+
+        None where the target's serves as it is.
+
+        Raises:
+            DrafterMismatch: there is neither.
+        """
+        own, folder = self.matrix_if_any(_OUTPUT, None, width), self.folder
+        if own is not None:
+            return self.known(own)
+        reduced = _ID_MAP in folder.tensors
+        if width != folder.states or (reduced and not folder.target_head):
+            raise DrafterMismatch(f"The {folder.kind} head {folder.name} lacks {_OUTPUT}.")
+        if not reduced:
+            return None
+        ids = self.ids(len(folder.tensor(_ID_MAP, None)))
+        assert ids is not None
+        ids = ids[ids < self.lm.vocabulary]
+        rows = self.lm.head_rows(ids).to(self.device, self.weights)
+        return rows, HeadVocabulary(self.lm.vocabulary, ids)
+
     def _placed(self, name: str, shape: Sequence[int | None], kind: torch.dtype) -> Tensor:
         held = self.folder.tensor(name, *shape).to(self.device, kind, copy=True).contiguous()
         if not held.isfinite().all():
@@ -116,7 +139,7 @@ def fitted_heads(path: str, lm: CausalLM, kind: Kind, family: str) -> FittedHead
     return FittedHeads(folder, lm, probe.device, probe.dtype, numbers)
 
 
-def taps_of(folder: HeadFolder, lm: CausalLM) -> tuple[int, ...]:
+def taps_of(folder: HeadFolder, lm: Lender) -> tuple[int, ...]:
     """The taps that an EAGLE-3 head fuses.
 
     Raises:

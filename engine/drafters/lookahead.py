@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, ROOT, Draft, Passengers
-from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.family import Family, Setting, Target, needs_rewind
 from engine.drafters.jacobi_window import JacobiWindow, NgramPool
 from engine.errors import DrafterMismatch
 from engine.models.kv_memo import common_prefix
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.sampling import Noise
 
 COLUMNS, ORDER, GUESSES = 7, 5, 7
+_LEAST_ORDER = 3
 MOST_ROWS = 64
 """Of a pass: the root's, the window's and the guesses'."""
 
@@ -142,10 +143,11 @@ def _build(target: Target, choice: str | None) -> LookaheadDrafter:
                 f'not "{choice}".'
             )
         columns, order, guesses = map(int, numbers)
-    if not columns or not guesses or order < 3 or (columns + guesses) * (order - 1) > MOST_ROWS:
+    rows = (columns + guesses) * (order - 1)
+    if not columns or not guesses or order < _LEAST_ORDER or rows > MOST_ROWS:
         raise DrafterMismatch(
-            "Lookahead needs a window and guesses of 1 or more, n-grams of 3 or more, and at most "
-            f"{MOST_ROWS} rows: (window + guesses) × (n-gram - 1)."
+            f"Lookahead needs a window and guesses of 1 or more, n-grams of {_LEAST_ORDER} or "
+            f"more, and at most {MOST_ROWS} rows: (window + guesses) × (n-gram - 1)."
         )
     return LookaheadDrafter(
         context_length=target.lm.context_length,
@@ -156,4 +158,23 @@ def _build(target: Target, choice: str | None) -> LookaheadDrafter:
     )
 
 
-FAMILY = Family(name="lookahead", label="Lookahead", build=_build, reason=needs_rewind)
+def _settings(target: Target) -> tuple[Setting, ...]:
+    """Each as far as it can go while the others are at their least."""
+    del target
+    longest_order = MOST_ROWS // 2 + 1
+    most_columns = MOST_ROWS // (_LEAST_ORDER - 1) - 1
+    return (
+        Setting("Window", 1, most_columns, COLUMNS),
+        Setting("N-gram", _LEAST_ORDER, longest_order, ORDER),
+        Setting("Guesses", 1, most_columns, GUESSES),
+    )
+
+
+FAMILY = Family(
+    name="lookahead",
+    label="Lookahead",
+    build=_build,
+    reason=needs_rewind,
+    grows_trees=True,
+    settings=_settings,
+)

@@ -168,5 +168,10 @@ def _build(target: Target, choice: str | None) -> MedusaDrafter:
 
 
 FAMILY = Family(
-    name="medusa", label="Medusa heads…", build=_build, reason=needs_rewind, needs_file=True
+    name="medusa",
+    label="Medusa heads…",
+    build=_build,
+    reason=needs_rewind,
+    needs_file=True,
+    grows_trees=True,
 )

@@ -51,11 +51,14 @@ class MedusaHeads:
     @torch.inference_mode()
     def logits(self, state: Tensor, head: int) -> Tensor:
         """One head's logits (1, ids) over a state (hidden,)."""
-        states = state[None]
+        return self.outputs[head](self.ahead(state[None], head))
+
+    def ahead(self, states: Tensor, head: int) -> Tensor:
+        """What a head's output takes of states (rows, hidden)."""
         for weight, bias in self.blocks[head]:
             states = states.to(weight.dtype)
             states = states + functional.silu(functional.linear(states, weight, bias))
-        return self.outputs[head](states)
+        return states
 
 
 def load_medusa(path: str, lm: CausalLM, family: str) -> MedusaHeads:
@@ -64,7 +67,15 @@ def load_medusa(path: str, lm: CausalLM, family: str) -> MedusaHeads:
     Raises:
         DrafterMismatch: it holds none, or some for another target.
     """
-    fit = fitted_heads(path, lm, Kind.MEDUSA, family)
+    return medusa_of(fitted_heads(path, lm, Kind.MEDUSA, family))
+
+
+def medusa_of(fit: FittedHeads) -> MedusaHeads:
+    """Medusa heads from tensors that fit.
+
+    Raises:
+        DrafterMismatch: they don't fit together.
+    """
     # Some configs are wrong about how many heads there are; the tensors can't be.
     count = 1 + max(_head_of(name) for name in fit.folder.tensors)
     blocks = [_blocks(fit, head) for head in range(count)]
@@ -98,13 +109,11 @@ def _outputs(
         rows = len(folder.tensor(own[0], None, folder.states))
         known = [fit.known(fit.matrix(name, rows, folder.states)) for name in own]
         return [_linear(fit, weight) for weight, _ in known], known[0][1]
-    shared = fit.matrix_if_any("lm_head.weight", None, folder.states)
-    if shared is not None:
-        weight, vocabulary = fit.known(shared)
-        return [_linear(fit, weight)] * len(depths), vocabulary
-    if "d2t" in folder.tensors:
-        raise DrafterMismatch(f"The Medusa head {folder.name} lacks lm_head.weight.")
-    return [lm.head] * len(depths), HeadVocabulary(lm.vocabulary)
+    shared = fit.output(folder.states)
+    if shared is None:
+        return [lm.head] * len(depths), HeadVocabulary(lm.vocabulary)
+    weight, vocabulary = shared
+    return [_linear(fit, weight)] * len(depths), vocabulary
 
 
 def _linear(fit: FittedHeads, weight: Tensor) -> Callable[[Tensor], Tensor]:

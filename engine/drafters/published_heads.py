@@ -7,7 +7,9 @@
 | EAGLE-3 | official and SpecForge (`midlayer.*`), DeepSpec (`layers.0.*`), speculators |
 
 Beyond them: `lm_head.weight` and `d2t` beside Medusa or EAGLE tensors are a reduced vocabulary of
-their own, and `rank_accuracies` in a Medusa config says per head how often each rank is right.
+their own; with `"target_head": true` in the config, `d2t` alone picks the rows of the target's head
+that serve as output; and `rank_accuracies` in a Medusa config says per head how often each rank is
+right.
 """
 
 # torch's own annotations leave these unknown.
@@ -34,7 +36,6 @@ from engine.errors import DrafterMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from torch import Size, Tensor
 
@@ -60,6 +61,7 @@ class HeadFolder:
     taps: the target's layers whose incoming states are fused; None for the usual three, () for the
     final state alone.
     norm_before_residual, norm_before_fc, fc_norm, norm_output: EAGLE-3's switches.
+    target_head: whether d2t picks rows of the target's output.
     config: of the decoder layer. tensors: by the names of the table above, `layers.0.` for EAGLE.
     """
 
@@ -76,6 +78,7 @@ class HeadFolder:
     norm_before_fc: bool = False
     fc_norm: bool = False
     norm_output: bool = False
+    target_head: bool = False
 
     def tensor(self, name: str, *shape: int | None) -> Tensor:
         """A tensor that must be there; None for a size that is not known beforehand.
@@ -123,7 +126,15 @@ def read_heads(path: str) -> HeadFolder:
         DrafterMismatch: it holds none that Draftlight knows, or they are damaged.
     """
     folder = find_folder(path)
-    config, tensors = read_config(folder), read_tensors(folder)
+    return heads_of(folder.name, read_config(folder), read_tensors(folder))
+
+
+def heads_of(folder: str, config: Config, tensors: Mapping[str, Tensor]) -> HeadFolder:
+    """The heads that tensors and a config from a folder of this name make.
+
+    Raises:
+        DrafterMismatch: none that Draftlight knows.
+    """
     _refuse_other_speculators(folder, config)
     tensors = {_canonical(name): held for name, held in tensors.items()}
     tensors = {name: held for name, held in tensors.items() if not _IGNORED.match(name)}
@@ -134,7 +145,7 @@ def read_heads(path: str) -> HeadFolder:
     if {"fc.weight", "layers.0.self_attn.q_proj.weight"} <= tensors.keys():
         return _eagle(folder, config, tensors)
     raise DrafterMismatch(
-        f"The folder {folder.name} holds no heads that Draftlight knows: neither Medusa nor EAGLE, "
+        f"The folder {folder} holds no heads that Draftlight knows: neither Medusa nor EAGLE, "
         "EAGLE-2 or EAGLE-3."
     )
 
@@ -154,65 +165,67 @@ def _canonical(name: str) -> str:
     return name.replace("midlayer.", "layers.0.", 1) if name.startswith("midlayer.") else name
 
 
-def _refuse_other_speculators(folder: Path, config: Config) -> None:
+def _refuse_other_speculators(folder: str, config: Config) -> None:
     kind = config.get("speculators_model_type")
     if kind not in (None, "eagle3"):
         raise DrafterMismatch(
-            f"The folder {folder.name} holds a speculator of the kind “{kind}”, which Draftlight "
+            f"The folder {folder} holds a speculator of the kind “{kind}”, which Draftlight "
             "can't use; of this format it reads eagle3."
         )
 
 
-def _refuse_unknown(folder: Path, kind: Kind, unknown: Sequence[str]) -> None:
+def _refuse_unknown(folder: str, kind: Kind, unknown: Sequence[str]) -> None:
     if unknown:
         raise DrafterMismatch(
-            f"The {kind} head {folder.name} holds {unknown[0]}, which Draftlight does not know, so "
+            f"The {kind} head {folder} holds {unknown[0]}, which Draftlight does not know, so "
             "it can't be computed as it was trained."
         )
 
 
-def _medusa(folder: Path, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
+def _medusa(folder: str, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
     unknown = [name for name in tensors if not _MEDUSA.match(name) and name not in _OWN]
     if any(name.startswith("layers.") for name in unknown):
         raise DrafterMismatch(
-            f"The folder {folder.name} holds a whole model with its Medusa heads (Medusa-2), and "
+            f"The folder {folder} holds a whole model with its Medusa heads (Medusa-2), and "
             "such heads fit that model alone."
         )
     _refuse_unknown(folder, Kind.MEDUSA, unknown)
     first = tensors.get("0.0.linear.weight")
     if first is None or first.dim() != 2:
-        raise DrafterMismatch(f"The Medusa head {folder.name} lacks 0.0.linear.weight.")
+        raise DrafterMismatch(f"The Medusa head {folder} lacks 0.0.linear.weight.")
     outputs = [
         held for name, held in tensors.items() if _MEDUSA.match(name) and "linear" not in name
     ]
     whole = outputs and _ID_MAP not in tensors
     return HeadFolder(
-        name=folder.name,
+        name=folder,
         kind=Kind.MEDUSA,
         made_for=_made_for(config),
         states=first.shape[1],
         vocabulary=whole_number(config, "vocab_size") or (len(outputs[0]) if whole else None),
         config=config,
         tensors=tensors,
+        target_head=bool(config.get("target_head")),
     )
 
 
-def _eagle(folder: Path, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
+def _eagle(folder: str, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
     unknown = [name for name in tensors if not _EAGLE.match(name) and name not in _OWN]
     _refuse_unknown(folder, Kind.EAGLE, unknown)
     heads = HeadFolder(
-        name=folder.name,
+        name=folder,
         kind=Kind.EAGLE,
         made_for=_made_for(config),
         states=0,
         vocabulary=whole_number(config, "vocab_size"),
         config=config,
         tensors=tensors,
+        target_head=bool(config.get("target_head")),
     )
     return replace(heads, states=heads.number("hidden_size"))
 
 
-def _refuse_unknown_eagle3(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+def _refuse_unknown_eagle3(folder: str, tensors: Mapping[str, Tensor]) -> None:
     patterns, own = (_EAGLE, _EAGLE3), ("norm.weight", *_OWN)
     unknown = [
         name
@@ -221,19 +234,19 @@ def _refuse_unknown_eagle3(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     ]
     if "mask_hidden" in unknown:
         raise DrafterMismatch(
-            f"The folder {folder.name} holds a P-EAGLE head, which drafts all positions at once; "
+            f"The folder {folder} holds a P-EAGLE head, which drafts all positions at once; "
             "Draftlight can't use it."
         )
     _refuse_unknown(folder, Kind.EAGLE3, unknown)
 
 
-def _eagle3(folder: Path, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
+def _eagle3(folder: str, config: Config, tensors: dict[str, Tensor]) -> HeadFolder:
     _refuse_unknown_eagle3(folder, tensors)
     eagle = table(config, "eagle_config")
     speculator = "speculators_model_type" in config
     layer = table(config, "transformer_layer_config") if speculator else config
     heads = HeadFolder(
-        name=folder.name,
+        name=folder,
         kind=Kind.EAGLE3,
         made_for=_made_for(config),
         states=0,
@@ -247,6 +260,7 @@ def _eagle3(folder: Path, config: Config, tensors: dict[str, Tensor]) -> HeadFol
         norm_before_fc=bool(eagle.get("norm_before_fc", config.get("norm_before_fc"))),
         fc_norm=bool(config.get("fc_norm")),
         norm_output=bool(config.get("norm_output")),
+        target_head=bool(config.get("target_head")),
     )
     states = whole_number(config, "target_hidden_size") or heads.number("hidden_size")
     return replace(heads, states=states)

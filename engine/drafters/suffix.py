@@ -160,4 +160,4 @@ def _build(target: Target, choice: str | None) -> SuffixDrafter:
     return SuffixDrafter(end_ids=target.lm.end_ids)
 
 
-FAMILY = Family(name="suffix", label="Suffix", build=_build, reason=needs_rewind)
+FAMILY = Family(name="suffix", label="Suffix", build=_build, reason=needs_rewind, grows_trees=True)

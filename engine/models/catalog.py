@@ -19,6 +19,7 @@ DEFAULT = "default"
 _PICKLES = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json")
 _GGUF_MAGIC = b"GGUF"
+_BORROWS = ("target_embedding", "target_head")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,20 @@ def find_model(target: str | Path) -> ModelSource:
             f"{target} can't be read ({error}). Check its name and its permissions."
         ) from error
     return ModelSource(path.stem if path.is_file() else path.name, str(path), path)
+
+
+def borrowing_folder(path: str) -> Path | None:
+    """The folder of a draft model that takes its embedding and head from the target.
+
+    None where that is another model, or no folder.
+    """
+    folder = Path(path).expanduser().absolute()
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RuntimeError):
+        return None
+    says_so = isinstance(config, dict) and all(config.get(name) is True for name in _BORROWS)
+    return folder if says_so else None
 
 
 def _installed_default() -> Path:
@@ -106,6 +121,11 @@ def _check_folder(path: Path) -> None:
             + " Choose a model saved as safetensors, or a GGUF file."
         )
     _check_layers(path)
+    if borrowing_folder(str(path)) is not None:
+        raise ModelError(
+            f"The folder {path.name} holds a draft model that borrows parts of its target, so it "
+            "can't answer by itself. Choose it as a drafter, draft-model."
+        )
     if not any((path / name).is_file() for name in _TOKENIZER_FILES):
         raise ModelError(
             f"The folder {path.name} has no tokenizer (tokenizer.json or tokenizer.model). "
@@ -116,13 +136,19 @@ def _check_folder(path: Path) -> None:
 def _check_layers(path: Path) -> None:
     """No count of layers is believed beyond what the files can hold: a model of it would be built.
 
-    What can't be read here is told when the model is loaded.
+    What can't be read of the weights is told when they are loaded.
     """
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         layers = (config.get("text_config") or config).get("num_hidden_layers", 0)
+    except (ValueError, AttributeError) as error:
+        raise ModelError(
+            f"The folder {path.name} is damaged: its config.json can't be read. "
+            "Get the model again."
+        ) from error
+    try:
         held = sum(len(_tensor_names(file)) for file in path.glob("*.safetensors"))
-    except (OSError, ValueError, AttributeError, SafetensorError):
+    except (OSError, SafetensorError):
         return
     if isinstance(layers, int) and layers > held:
         raise ModelError(

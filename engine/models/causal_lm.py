@@ -59,16 +59,35 @@ class Scores:
         self.memo.keep(ids, rows)
 
 
-class CausalLM(Protocol):
-    """A language model that remembers what it has read in memos.
+class Lender(Protocol):
+    """What drafters borrow of a target.
 
     vocabulary: ids the tokenizer knows; logits are cut to it, so that padding is never proposed or
     drawn.
-    can_rewind: whether cache rows can be dropped; where not, nothing can be drafted.
     """
 
     vocabulary: int
     num_layers: int
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Token embeddings: (n,) ids to (n, hidden size)."""
+        ...
+
+    def head(self, states: Tensor) -> Tensor:
+        """Final normed states (n, hidden size) to logits (n, vocabulary)."""
+        ...
+
+    def head_rows(self, ids: Tensor) -> Tensor:
+        """What the head multiplies a state with for some ids: (n,) to (n, hidden size)."""
+        ...
+
+
+class CausalLM(Lender, Protocol):
+    """A language model that remembers what it has read in memos.
+
+    can_rewind: whether cache rows can be dropped; where not, nothing can be drafted.
+    """
+
     context_length: int
     end_ids: frozenset[int]
     can_rewind: bool
@@ -114,12 +133,4 @@ class CausalLM(Protocol):
 
     def first_layers(self, count: int) -> CausalLM:
         """The model cut to its first layers, with its own norm and head; weights are shared."""
-        ...
-
-    def embed(self, ids: Tensor) -> Tensor:
-        """Token embeddings: (n,) ids to (n, hidden size)."""
-        ...
-
-    def head(self, states: Tensor) -> Tensor:
-        """Final normed states (n, hidden size) to logits (n, vocabulary)."""
         ...

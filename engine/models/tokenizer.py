@@ -17,9 +17,18 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from engine.errors import ModelError
 from engine.models.folders import cache_folder
 from engine.models.gguf import GgufFile
+from engine.models.spelling import Spelling, read_pieces
 
 if TYPE_CHECKING:
     from engine.models.catalog import ModelSource
+
+Tokenizer = PreTrainedTokenizerBase
+"""What transformers makes of a model's tokenizer files."""
+
+_PROBE = "The words (of 2 or more) go on:\n  and so on."
+"""What tells how a tokenizer writes its pieces."""
+
+_BEGIN_IN_TEMPLATE = "bos_token"
 
 
 def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
@@ -44,6 +53,50 @@ def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     with suppress(OSError):
         _keep(tokenizer, kept)
     return tokenizer
+
+
+def spelling_of(tokenizer: PreTrainedTokenizerBase, name: str) -> Spelling:
+    """How a model's tokenizer spells; name: the model's.
+
+    Raises:
+        ModelError: in a way that is not known here.
+    """
+    special = set(tokenizer.all_special_tokens)
+    controls = {
+        token: added.content
+        for token, added in tokenizer.added_tokens_decoder.items()
+        if added.special or added.content in special
+    }
+
+    def encode(text: str) -> list[int]:
+        return tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+
+    pieces = {token: piece for piece, token in tokenizer.get_vocab().items()}
+    read = read_pieces(pieces, encode(_PROBE), _PROBE)
+    if read is None:
+        raise ModelError(
+            f"The tokenizer of {name} spells text in a way that Draftlight does not know, so it "
+            "can't be brought together with another one. Choose two models of the same family."
+        )
+    spelled, stand_ins = read
+    begin = cast("int | None", tokenizer.bos_token_id)
+    return Spelling(
+        name,
+        spelled,
+        encode,
+        controls=controls,
+        begin_id=begin if _begins_every_text(tokenizer, begin) else None,
+        end_id=cast("int | None", tokenizer.eos_token_id),
+        stand_ins=stand_ins,
+    )
+
+
+def _begins_every_text(tokenizer: PreTrainedTokenizerBase, begin: int | None) -> bool:
+    """Whether the tokenizer itself puts it there, or its template by its role, not its name."""
+    if begin is None:
+        return False
+    template = cast("object", tokenizer.chat_template)
+    return begin in tokenizer.encode("") or _BEGIN_IN_TEMPLATE in str(template)
 
 
 def _read(

@@ -208,6 +208,11 @@ class TransformersLM:
         """Final normed states (n, hidden size) to logits (n, vocabulary)."""
         return self._logits(cast("nn.Module", self._model.get_output_embeddings())(states))
 
+    @torch.inference_mode()
+    def head_rows(self, ids: Tensor) -> Tensor:
+        """What the head multiplies a state with: (n,) ids to (n, hidden size)."""
+        return cast("Tensor", cast("nn.Module", self._model.get_output_embeddings()).weight)[ids]
+
     def _chunk_end(self, start: int) -> int:
         """Where a prompt's chunk ends: on the grid, or never."""
         return (start // CHUNK_ROWS + 1) * CHUNK_ROWS if self.can_rewind else self.context_length

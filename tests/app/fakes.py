@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled
 from engine.events import (
@@ -34,11 +34,30 @@ Script = Callable[["FakeSession", threading.Event], Iterator[Event]]
 
 
 @dataclass(frozen=True)
+class FakeSetting:
+    label: str
+    least: int
+    most: int
+    default: int
+
+
+@dataclass(frozen=True)
 class Choice:
     spec: str
     label: str
     reason: str | None = None
     needs_file: bool = False
+    grows_trees: bool = False
+    settings: tuple[FakeSetting, ...] = ()
+    note: str | None = None
+
+
+LOOKAHEAD: Any = Choice(
+    "lookahead",
+    "Lookahead",
+    grows_trees=True,
+    settings=(FakeSetting("Window", 1, 31, 7), FakeSetting("Guesses", 1, 31, 5)),
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,7 @@ class FakeEngine:
             Choice("auto", "Auto"),
             Choice("ngram", "N-gram"),
             Choice("layer-skip", "Layer skip", reason="not for this model"),
+            LOOKAHEAD,
             Choice("draft-model", "Draft model…", needs_file=True),
         )
 
@@ -119,6 +139,8 @@ class FakeEngine:
             assert self.gate.wait(10)
         if spec == "draft-model:/bad":
             raise DrafterMismatch("The draft model has another vocabulary.")
+        if spec == "lookahead@31x5":
+            raise DrafterMismatch("Lookahead needs at most 64 rows.")
         return spec
 
     def new_session(self, system_prompt: str = "") -> FakeSession:

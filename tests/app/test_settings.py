@@ -15,7 +15,9 @@ def test_settings_come_back_as_they_were_saved(tmp_path):
     saved = Settings(
         target="/models/ä 模型.gguf",
         drafter="off",
+        drafters={"lookahead": "lookahead@9x5x7"},
         draft_length=7,
+        tree_nodes=15,
         colours=False,
         recent=("/a", "/b"),
         geometry=(10, 20, 900, 700),
@@ -47,6 +49,8 @@ def test_without_a_file_everything_has_its_default(tmp_path):
         r'recent="\"a string\""',
         "draft_length=true",
         "sampling=[1, 2]",
+        "drafters=7",
+        "tree_nodes=null",
         r'colours="\"yes\""',
         "something_unknown=1",
     ],

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QPushButton, QRadioButton
+from PySide6.QtWidgets import QPushButton, QRadioButton, QSpinBox
 
 from app.engine_thread import EngineThread
 from app.settings import Settings, SettingsStore
@@ -47,6 +47,85 @@ def test_a_drafter_clicked_during_a_reply_drafts_its_next_rounds(run, store):
 
     assert run(scenario()) == "off"
     assert load.engines[0].sessions[0].drafting.drafter == "off"
+
+
+def set_number(window, name, number):
+    boxes = window.panel.drafters.findChildren(QSpinBox)
+    next(box for box in boxes if box.accessibleName() == name).setValue(number)
+
+
+def test_a_number_set_during_a_reply_drafts_its_next_rounds(run, store):
+    gate = threading.Semaphore(0)
+    load = FakeLoad(talks_until_stopped(gate))
+
+    async def scenario():
+        async with opened(load, store) as window:
+            window.chat.swap("lookahead")
+            await until(lambda: window.chat.drafter == "lookahead")
+            type_and_send(window, "hello")
+            await until(lambda: "word0" in last_reply(window).text)
+            set_number(window, "Lookahead: Window", 9)
+            await until(lambda: gate.release() or window.chat.drafter == "lookahead@9x5")
+            window.chat.stop()
+            gate.release()
+            await until(lambda: not window.chat.busy)
+
+    run(scenario())
+
+    assert load.engines[0].sessions[0].drafting.drafter == "lookahead@9x5"
+    assert store.load().drafter == "lookahead@9x5"
+    assert store.load().drafters == {"lookahead": "lookahead@9x5"}
+
+
+def test_numbers_that_the_engine_refuses_are_told_and_what_drafted_stays(run, store):
+    load = FakeLoad(says("one"))
+
+    async def scenario():
+        async with opened(load, store) as window:
+            window.chat.swap("lookahead@9x5")
+            await until(lambda: window.chat.drafter == "lookahead@9x5")
+            set_number(window, "Lookahead: Window", 31)
+            await until(window.banner.isVisible)
+            return window.banner.sentence, window.panel.drafters.chosen
+
+    sentence, chosen = run(scenario())
+
+    assert sentence == "Lookahead needs at most 64 rows."
+    assert chosen == "lookahead@9x5"
+    assert load.engines[0].sessions[0].drafting.drafter == "lookahead@9x5"
+
+
+def test_tree_nodes_reach_the_session_and_come_back_after_a_restart(run, store):
+    def nodes_of(load):
+        return load.engines[-1].sessions[0].drafting.tree_nodes
+
+    async def first(load):
+        async with opened(load, store) as window:
+            window.chat.swap("lookahead")
+            await until(lambda: window.chat.drafter == "lookahead")
+            set_number(window, "Lookahead: Tree nodes", 15)
+            await until(lambda: nodes_of(load) == 15)
+            window.target_picker.target_chosen.emit("/another")
+            await until(lambda: len(load.engines) == 2 and nodes_of(load) == 15)
+
+    async def second(load):
+        async with opened(load, store):
+            await until(lambda: nodes_of(load) == 15)
+
+    run(first(FakeLoad(says("one"))))
+    run(second(FakeLoad(says("one"))))
+
+    assert store.load().tree_nodes == 15
+
+
+def test_numbers_that_another_target_does_not_take_give_way_to_the_defaults(run, store):
+    store.save(Settings(drafter="lookahead@99x5"))
+
+    async def scenario():
+        async with opened(FakeLoad(says("one")), store) as window:
+            return window.chat.drafter, window.banner.isVisible()
+
+    assert run(scenario()) == ("lookahead", False)
 
 
 def test_a_draft_model_that_takes_long_to_load_can_be_given_up_at_once(run, store):

@@ -7,6 +7,7 @@ import torch
 
 from engine.models.transformers_lm import TransformersLM
 from tests.engine import models_for_tests as tiny
+from tests.engine import other_words
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,6 +63,14 @@ def padded_draft_folder(tmp_path_factory):
     """The same ids, with rows for some that no token has."""
     model = tiny.llama(12, layers=1, vocabulary=tiny.VOCABULARY + 17)
     return tiny.write(tmp_path_factory.mktemp("padded"), model, tiny.tokenizer())
+
+
+@pytest.fixture(scope="session")
+def other_folder(tmp_path_factory):
+    """A smaller model with quite another tokenizer."""
+    words = other_words.tokenizer()
+    model = tiny.llama(13, layers=1, vocabulary=len(words))
+    return tiny.write(tmp_path_factory.mktemp("other"), model, words)
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,13 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers, row_mask
+from engine.drafters import shared_words
 from engine.models.causal_lm import Chunk, Scores
 from engine.models.kv_memo import KVMemo
 from engine.planning import Planner
 from engine.speculation import Committed, Drafting, speculate
 from engine.text import ReplyText
+from tests.engine.other_words import OTHER_WORDS, spelling_for
 from tests.engine.tiny_heads import HEADS, write_heads
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from engine.drafters import Family
     from engine.drafters.drafter import Context, Drafter, Observation
     from engine.models.causal_lm import CausalLM
+    from engine.models.spelling import Spelling
     from engine.params import SamplingParams
     from engine.planning import Budget
     from engine.sampling import Noise
@@ -135,6 +138,10 @@ class TableLM:
     def head(self, states: Tensor) -> Tensor:
         return states[:, : self.vocabulary]
 
+    def head_rows(self, ids: Tensor) -> Tensor:
+        width = self.vocabulary + 2 * (self.vocabulary + 1)
+        return one_hot(ids, width).to(self._tables.dtype)
+
     def _hidden(self, taps: Sequence[int], seen: Sequence[Sequence[int]]) -> dict[int, Tensor]:
         return {tap: torch.stack([self._state(row) for row in seen]) for tap in taps}
 
@@ -176,7 +183,8 @@ class ReciterLM(TableLM):
 class Bench:
     """An engine as far as families of drafters look at one.
 
-    draft: what every path leads to, but heads that were written for this target.
+    draft: what every path leads to, but heads that were written for this target. One path says that
+    its tokenizer is another than the target's.
     """
 
     lm: CausalLM
@@ -187,11 +195,24 @@ class Bench:
         del family
         return True
 
+    def trial(self, family: str) -> None:
+        del family
+
     def draft_lm(self, path: str) -> CausalLM:
         del path
         return self.draft
 
+    def shares_ids(self, path: str) -> bool:
+        return path != OTHER_WORDS
+
+    def spelling(self, path: str | None = None) -> Spelling:
+        if path is None:
+            return spelling_for(self.lm)
+        return spelling_for(self.draft, other=True)
+
     def drafter(self, family: Family) -> Drafter:
+        if family.name.endswith(shared_words.FAMILY.name):
+            return family.build(self, OTHER_WORDS)
         if family.name not in HEADS:
             return family.build(self, "anywhere" if family.needs_file else None)
         with TemporaryDirectory() as folder:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from engine.drafters import FAMILIES
+from engine.drafters import FAMILIES, Family
 from engine.params import Rule
+from tests.engine.other_words import OTHER_WORDS
 
 LONG_PROMPT = [*range(40, 60), *range(45, 60), 7, 7, *range(40, 50)]
 
-families = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+
+def _given_other_words(family: Family) -> Family:
+    """The same, given a draft model with another tokenizer than the target's."""
+    return replace(family, build=lambda target, _: family.build(target, OTHER_WORDS))
+
+
+LISTED = {family.name: family for family in FAMILIES} | {
+    f"{name}, other words": _given_other_words(family)
+    for family in FAMILIES
+    if (name := family.name) in ("draft-model", "suffix+draft-model")
+}
+
+families = pytest.mark.parametrize("family", LISTED.values(), ids=LISTED.keys())
 drafting_families = pytest.mark.parametrize(
-    "family", [f for f in FAMILIES if f.name != "off"], ids=lambda family: family.name
+    "family",
+    [pytest.param(family, id=name) for name, family in LISTED.items() if name != "off"],
 )
 targets = pytest.mark.parametrize("target", ["llama", "mistral", "gemma"])
 rules = pytest.mark.parametrize("rule", Rule, ids=str)

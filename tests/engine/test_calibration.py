@@ -11,8 +11,10 @@ import torch
 from engine.calibration import Calibration
 from engine.costs import EDGES_FIRST, LENGTHS, CostModel
 from engine.draft import NO_DRAFT, NO_PASSENGERS
+from engine.drafters import Family
+from engine.kept_costs import Trial
 from engine.params import SamplingParams
-from tests.engine.fakes import ScriptedDrafter, TableLM, letters, nobody, spoken
+from tests.engine.fakes import Bench, ScriptedDrafter, TableLM, letters, nobody, spoken
 from tests.engine.simulated import measured, staircase, steep
 
 PROMPT = [1, 2, 3]
@@ -106,3 +108,72 @@ def test_a_trial_tells_a_drafter_that_pays_from_one_that_does_not(is_right):
     slow = {rows: 100 * seconds for rows, seconds in measured(steep).readings()[16].items()}
 
     assert calibration(lm).pays(drafter, CostModel({16: slow})) is is_right
+
+
+# Whether a family that seldom pays pays here.
+
+
+def family_of(lm, search, *, is_right=True):
+    """A family whose drafter knows what the target says, or always says something else."""
+    said = [*PROMPT, *spoken(lm, nobody(), PROMPT, SamplingParams(), most=90).ids]
+
+    def build(target, choice):
+        return ScriptedDrafter(
+            lambda ids: [token if is_right else (token + 1) % 9 for token in said[len(ids) :]]
+        )
+
+    return Family("toy", "Toy", build, lambda target: None, search=search)
+
+
+def slow_costs():
+    """Passes that take so long that drafting costs nothing beside them."""
+    cells = measured(steep).readings()[16]
+    return CostModel({16: {rows: 100 * seconds for rows, seconds in cells.items()}})
+
+
+@pytest.mark.parametrize(("is_right", "kept"), [(True, Trial("5")), (False, Trial(None))])
+def test_a_choice_that_promises_to_gain_is_tried_in_real_rounds(is_right, kept):
+    lm = TableLM.random(1, vocabulary=9)
+    family = family_of(lm, lambda target, sample: Trial("5"), is_right=is_right)
+
+    assert calibration(lm).trial(family, Bench(lm, lm), slow_costs()) == kept
+
+
+@pytest.mark.parametrize("found", [Trial(None), None])
+def test_without_one_nothing_is_tried(found):
+    lm = Noting()
+
+    family = family_of(lm, lambda target, sample: found)
+    lm.passes.clear()
+
+    assert calibration(lm).trial(family, Bench(lm, lm), slow_costs()) == found
+    assert set(lm.passes) == {1}
+
+
+def test_the_search_is_given_what_the_target_writes_after_the_prompt():
+    lm, samples = Noting(), []
+    measuring = calibration(lm)
+    plain = spoken(lm, nobody(), PROMPT, SamplingParams(), most=32)
+
+    measuring.plain_seconds()
+    measuring.trial(
+        family_of(lm, lambda target, sample: samples.append(sample)), Bench(lm, lm), slow_costs()
+    )
+
+    assert samples[0].ids == [*PROMPT, *plain.ids]
+    assert samples[0].prompt_tokens == len(PROMPT)
+
+
+def test_too_little_text_or_no_costs_tell_nothing():
+    stop, lm = threading.Event(), Noting()
+    family = family_of(lm, lambda target, sample: Trial("5"))
+
+    assert calibration(lm).trial(family, Bench(lm, lm), CostModel()) is None
+    stop.set()
+    assert calibration(lm, stop=stop).trial(family, Bench(lm, lm), slow_costs()) is None
+
+
+def test_a_family_without_a_search_has_no_trial():
+    lm = Noting()
+
+    assert calibration(lm).trial(family_of(lm, None), Bench(lm, lm), slow_costs()) is None

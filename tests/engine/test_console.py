@@ -13,6 +13,8 @@ import pytest
 from engine.__main__ import main
 from engine.console import ReplyPrinter, harmless
 from engine.events import Finished, FinishReason, Origin, Round, Token
+from engine.kept_costs import CostFile, Kept, Trial
+from engine.models.folders import cache_folder
 from engine.params import ReplyParams
 from engine.stats import ReplyStats
 
@@ -50,6 +52,20 @@ def test_the_reply_is_the_same_with_every_drafter(llama_folder, draft_folder, ca
         texts.add(capsys.readouterr().out.rpartition("tokens ·")[0])
 
     assert len(texts) == 1
+
+
+def test_what_to_know_of_a_drafter_is_told_where_its_choice_is_left_open(llama_folder, capsys):
+    file = CostFile(cache_folder() / "costs", llama_folder, device="cpu", dtype="float64")
+    before, told = file.read(), []
+    file.write(Kept(before.readings, {"layer-skip": Trial(None)}))
+
+    for drafter in ("layer-skip", "layer-skip@1", "ngram"):
+        chat("--target", llama_folder, "--max-new-tokens", 3, "--drafter", drafter, "the cat")
+        told.append(capsys.readouterr().err)
+
+    file.write(before)
+    assert "Layer skip: no exit of this model pays; " in told[0]
+    assert not any("pays" in words for words in told[1:])
 
 
 def test_several_messages_are_one_conversation(llama_folder, capsys, monkeypatch):

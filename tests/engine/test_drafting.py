@@ -17,12 +17,14 @@ from tests.engine.listed import LONG_PROMPT, drafting_families, families, proces
 @targets
 @rules
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_model_that_drafts_for_itself_is_accepted_whole(target, rule, temperature, lms):
+@pytest.mark.parametrize("name", ["draft-model", "shared-draft-model"])
+def test_a_model_that_drafts_for_itself_is_accepted_whole(target, rule, temperature, name, lms):
     params = SamplingParams(temperature=temperature, rule=rule, seed=3)
     bench = Bench(lms[target], lms[target])
-    [family] = [family for family in FAMILIES if family.name == "draft-model"]
+    [family] = [family for family in FAMILIES if family.name == name]
+    drafter = family.build(bench, "anywhere")
 
-    reply = spoken(bench.lm, bench.drafter(family), LONG_PROMPT, params, most=20, draft_length=4)
+    reply = spoken(bench.lm, drafter, LONG_PROMPT, params, most=20, draft_length=4)
 
     assert reply.accepted == reply.drafted == 16
     assert len(reply.rounds) == 4

@@ -21,6 +21,7 @@ from tests.engine.fakes import (
     oracle,
     spoken,
 )
+from tests.engine.listed import families
 
 PROMPT = [1, 2, 3, 1, 2, 3, 4, 1, 2]
 VOCABULARY = 12
@@ -115,7 +116,7 @@ def test_the_context_is_filled_exactly(params, draft_length, room):
     assert reply.reason is FinishReason.CONTEXT
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@families
 @pytest.mark.parametrize("rule", Rule, ids=str)
 @pytest.mark.parametrize("most", [1, 2, 9])
 def test_every_drafter_stops_at_the_limit_where_nothing_ends_a_turn(family, rule, most):
@@ -128,7 +129,7 @@ def test_every_drafter_stops_at_the_limit_where_nothing_ends_a_turn(family, rule
     assert reply.reason is FinishReason.LENGTH
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@families
 def test_no_pass_has_more_rows_than_the_context(family):
     room = 6
     lm = table(context_length=len(PROMPT) + room)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BloomConfig, BloomForCausalLM, Lfm2Config, Lfm2ForCausalLM
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    Lfm2Config,
+    Lfm2ForCausalLM,
+)
 
 from engine.costs import LENGTHS, MOST_ROWS
 from engine.drafters import FAMILIES
+from engine.drafters.family import Setting
+from engine.drafters.shared_words import SharedWordsDrafter
+from engine.drafters.through_text import TextDrafter
 from engine.engine import Engine
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError, OutOfMemory
-from engine.kept_costs import CostFile, Kept
+from engine.kept_costs import CostFile, Kept, Trial
 from engine.models import transformers_lm
 from engine.models.catalog import find_model
 from engine.models.folders import cache_folder
@@ -54,22 +65,79 @@ def test_loading_measures_what_rows_cost_and_keeps_it_for_the_next_time(engine, 
     kept = file.read()
 
     assert {1, 4, 5, 8, 9} <= kept.readings[LENGTHS[0]].keys()
-    assert kept.pays == {"layer-skip": engine.pays("layer-skip")}
+    assert kept.trials == {"layer-skip": engine.trial("layer-skip")}
     assert kept.readings.keys() == engine.costs.readings().keys()
     assert len(engine.costs.ratios(100)) == MOST_ROWS
 
 
-def test_a_kept_trial_is_not_run_again(llama_folder):
+@pytest.fixture
+def tried(llama_folder):
+    """Load the target as if layer skip's trial had ended like this."""
     file = CostFile(cache_folder() / "costs", llama_folder, device="cpu", dtype="float64")
     before = file.read()
 
-    for said in (True, False):
-        file.write(Kept(before.readings, {"layer-skip": said}))
-        engine = load(llama_folder)
+    def loaded(trial):
+        file.write(Kept(before.readings, {"layer-skip": trial}))
+        return load(llama_folder)
 
-        assert engine.pays("layer-skip") is said
-        assert ("layer-skip" in engine.drafter("auto").proposers) is said
+    yield loaded
     file.write(before)
+
+
+def row_of(engine, spec):
+    [row] = [row for row in engine.drafter_choices() if row.spec == spec]
+    return row
+
+
+@pytest.mark.parametrize("choice", ["1", None])
+def test_a_kept_trial_is_not_run_again(tried, choice):
+    engine = tried(Trial(choice))
+
+    assert engine.trial("layer-skip") == Trial(choice)
+    assert engine.pays("layer-skip") is (choice is not None)
+    assert ("layer-skip" in engine.drafter("auto").proposers) is (choice is not None)
+
+
+def test_the_exit_that_gained_most_is_taken_where_nobody_chose_one(tried):
+    engine = tried(Trial("1"))
+
+    assert engine.drafter("layer-skip")._lm.num_layers == 1
+    assert engine.drafter("layer-skip@2")._lm.num_layers == 2
+    assert row_of(engine, "layer-skip").settings == (Setting("Layers", 1, 2, default=1),)
+    assert row_of(engine, "layer-skip").note is None
+
+
+def test_where_no_exit_pays_the_list_says_so_and_layer_skip_can_still_be_chosen(tried):
+    engine = tried(Trial(None))
+
+    row = row_of(engine, "layer-skip")
+
+    assert row.reason is None
+    assert row.note is not None
+    assert row.note.startswith("no exit of this model pays; ")
+    assert row.settings == (Setting("Layers", 1, 2, default=2),)
+    assert engine.drafter("layer-skip")._lm.num_layers == 2
+    assert engine.drafter("layer-skip@1")._lm.num_layers == 1
+
+
+def test_a_model_that_cannot_be_cut_loads_and_says_so_when_layer_skip_is_chosen(tmp_path):
+    config = GPT2Config(
+        vocab_size=tiny.VOCABULARY, n_embd=32, n_layer=3, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    engine = load(tiny.write(tmp_path / "gpt2", GPT2LMHeadModel(config), tiny.tokenizer()))
+
+    assert not engine.pays("layer-skip")
+    with pytest.raises(ModelError, match="decoder layers stand in one list"):
+        engine.drafter("layer-skip")
+
+
+def test_the_list_says_what_can_be_set_and_what_grows_trees(engine):
+    rows = {choice.spec: choice for choice in engine.drafter_choices()}
+
+    assert [setting.default for setting in rows["lookahead"].settings] == [7, 5, 7]
+    assert {name for name, row in rows.items() if row.settings} == {"layer-skip", "lookahead"}
+    assert {name for name, row in rows.items() if row.grows_trees} >= {"suffix", "eagle3"}
+    assert not rows["ngram"].grows_trees
 
 
 def test_a_draft_model_that_was_chosen_joins_auto_and_the_target_itself_does_not(
@@ -161,15 +229,66 @@ def test_a_draft_model_is_loaded_once(engine, draft_folder):
     assert engine.draft_lm(str(draft_folder)) is engine.draft_lm(str(draft_folder))
 
 
-def test_a_draft_model_of_another_vocabulary_is_refused_with_the_difference(engine, tmp_path):
-    words = tiny.tokenizer()
-    folder = tiny.write(tmp_path / "other", tiny.llama(5), words)
-    spelled = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    swapped = spelled.replace('"a":', '"§":').replace('"b":', '"a":').replace('"§":', '"b":')
-    (folder / "tokenizer.json").write_text(swapped, encoding="utf-8")
+def test_a_draft_model_with_another_tokenizer_drafts_through_text(engine, other_folder):
+    plain = reply_text(engine, "off")
 
-    with pytest.raises(DrafterMismatch, match="other has another vocabulary than llama"):
-        engine.drafter(f"draft-model:{folder}")
+    for family in ("draft-model", "suffix+draft-model", "shared-draft-model"):
+        assert reply_text(engine, f"{family}:{other_folder}") == plain
+    assert isinstance(engine.drafter(f"draft-model:{other_folder}"), TextDrafter)
+    assert isinstance(engine.drafter(f"shared-draft-model:{other_folder}"), SharedWordsDrafter)
+
+
+def swapped(folder, *pairs):
+    """A model in a folder, with the names of some of its tokens exchanged."""
+    tiny.write(folder, tiny.llama(5), tiny.tokenizer())
+    file = folder / "tokenizer.json"
+    spelled = file.read_text(encoding="utf-8")
+    for one, other in pairs:
+        spelled = spelled.replace(f'"{one}":', '"§":').replace(f'"{other}":', f'"{one}":')
+        spelled = spelled.replace('"§":', f'"{other}":')
+    file.write_text(spelled, encoding="utf-8")
+    return str(folder)
+
+
+def test_ids_are_shared_where_all_mean_the_same(engine, draft_folder, other_folder, tmp_path):
+    assert engine.shares_ids(str(draft_folder))
+    assert engine.shares_ids(engine.source)
+    assert not engine.shares_ids(str(other_folder))
+    assert not engine.shares_ids(swapped(tmp_path / "swapped", ("a", "b")))
+
+
+def with_more(words, *names):
+    """The tokenizer with more controls."""
+    words.add_special_tokens({"additional_special_tokens": [*tiny.ROLES, *names]})
+    return words
+
+
+def test_a_control_that_one_of_them_lacks_does_not_part_them(draft_folder, tmp_path):
+    """The conversation holds it, and the draft model has no row for it."""
+    words = with_more(tiny.tokenizer(), "<|tool|>")
+    words.chat_template = "<|tool|>" + tiny.CHAT_TEMPLATE
+    folder = tiny.write(tmp_path / "more", tiny.llama(2, vocabulary=tiny.VOCABULARY + 1), words)
+    engine = load(folder)
+
+    assert engine.shares_ids(str(draft_folder))
+    drafter = f"draft-model:{draft_folder}"
+    assert reply_text(engine, drafter) == reply_text(engine, "off")
+
+
+def test_a_tokenizer_that_nobody_can_follow_is_a_sentence_before_any_weight_is_read(
+    engine, tmp_path
+):
+    folder = tiny.write(tmp_path / "odd", tiny.llama(5), tiny.tokenizer())
+    (folder / "model.safetensors").write_bytes(b"")
+    words = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    words["model"]["vocab"] = {f"{piece}#": at for piece, at in words["model"]["vocab"].items()}
+    words["model"]["merges"] = []
+    (folder / "tokenizer.json").write_text(json.dumps(words), encoding="utf-8")
+
+    for family in ("draft-model", "shared-draft-model", "auto"):
+        with pytest.raises(EngineError, match=r"The tokenizer of odd spells text in a way"):
+            engine.drafter(f"{family}:{folder}")
+    assert engine.draft_path is None or "odd" not in engine.draft_path
 
 
 @pytest.mark.parametrize(
@@ -183,6 +302,8 @@ def test_a_draft_model_of_another_vocabulary_is_refused_with_the_difference(engi
         ("layer-skip@0", "between 1 and 2"),
         ("draft-model", "Choose a draft model"),
         ("draft-model:/no/such", "no file or folder"),
+        ("shared-draft-model", "Choose a draft model"),
+        ("shared-draft-model:/no/such", "no file or folder"),
         ("medusa", "Choose a folder with Medusa heads"),
         ("eagle", "Choose a folder with an EAGLE head"),
         ("eagle3:/no/such", "no folder at"),
@@ -196,8 +317,7 @@ def test_a_drafter_that_makes_no_sense_is_a_sentence(engine, spec, sentence):
 def test_a_single_layer_cannot_skip_any(draft_folder):
     engine = load(draft_folder)
 
-    [row] = [row for row in engine.drafter_choices() if row.spec == "layer-skip"]
-    assert row.reason == "this model has a single layer"
+    assert row_of(engine, "layer-skip").reason == "this model has a single layer"
     with pytest.raises(DrafterMismatch, match="single layer"):
         engine.drafter("layer-skip")
 

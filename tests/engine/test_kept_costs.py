@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from engine.kept_costs import CostFile, Kept
+from engine.kept_costs import CostFile, Kept, Trial
 from tests.engine.simulated import measured, staircase
 
 
@@ -20,7 +20,7 @@ def model(tmp_path):
 
 @pytest.fixture
 def kept():
-    return Kept(measured(staircase).readings(), {"layer-skip": False})
+    return Kept(measured(staircase).readings(), {"layer-skip": Trial("20"), "other": Trial()})
 
 
 def file_for(tmp_path, model, device="cpu", dtype="packed"):
@@ -69,7 +69,7 @@ def test_another_device_dtype_model_or_number_of_threads_has_a_file_of_its_own(
         lambda text: "\x00\xff",
         lambda text: text.replace('"key"', '"kez"'),
         lambda text: text.replace('"seconds"', '"minutes"'),
-        lambda text: text.replace('"pays"', '"says"'),
+        lambda text: text.replace('"trials"', '"trails"'),
         lambda text: json.dumps({**json.loads(text), "key": "another's"}),
         lambda text: json.dumps({**json.loads(text), "seconds": {"16": {"1": -1.0}}}),
         lambda text: json.dumps({**json.loads(text), "seconds": {"16": {"1": float("nan")}}}),
@@ -78,7 +78,8 @@ def test_another_device_dtype_model_or_number_of_threads_has_a_file_of_its_own(
         lambda text: json.dumps({**json.loads(text), "seconds": {"16": {"0": 1.0}}}),
         lambda text: json.dumps({**json.loads(text), "seconds": {"16": {"65": 1.0}}}),
         lambda text: json.dumps({**json.loads(text), "seconds": [1, 2]}),
-        lambda text: json.dumps({**json.loads(text), "pays": 3}),
+        lambda text: json.dumps({**json.loads(text), "trials": 3}),
+        lambda text: json.dumps({**json.loads(text), "trials": {"layer-skip": 20}}),
     ],
 )
 def test_a_damaged_or_foreign_file_counts_as_none(tmp_path, model, kept, damage):

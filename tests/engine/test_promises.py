@@ -32,7 +32,7 @@ def engine(request):
 
 
 @pytest.fixture(scope="module")
-def specs(engine, draft_folder, padded_draft_folder, tmp_path_factory):
+def specs(engine, draft_folder, padded_draft_folder, other_folder, tmp_path_factory):
     """Every listed drafter, and the shapes that the list only hints at."""
     heads = {
         family: write_heads(tmp_path_factory.mktemp(family), family, engine.lm) for family in HEADS
@@ -47,6 +47,9 @@ def specs(engine, draft_folder, padded_draft_folder, tmp_path_factory):
         *listed,
         "layer-skip@1",
         f"draft-model:{padded_draft_folder}",
+        f"draft-model:{other_folder}",
+        f"shared-draft-model:{other_folder}",
+        f"suffix+draft-model:{other_folder}",
         f"draft-model:{engine.source}",
     ]
 

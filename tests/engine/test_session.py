@@ -11,6 +11,7 @@ from engine.errors import EngineError, PromptTooLong
 from engine.events import Drafted, Finished, FinishReason, Origin, Prefilled, Round
 from engine.params import ReplyParams, SamplingParams
 from engine.templates import Message
+from tests.engine import models_for_tests as tiny
 
 PARAMS = ReplyParams(SamplingParams(temperature=0.8, seed=7), max_new_tokens=12)
 
@@ -64,6 +65,18 @@ def test_the_numbers_add_up(engine):
     assert stats.params == PARAMS
     assert all(0 < token.p <= 1 for token in tokens)
     assert all((token.q is None) == (token.origin is not Origin.DRAFT_ACCEPTED) for token in tokens)
+
+
+def test_nodes_say_what_they_spell(engine):
+    session = engine.new_session(drafter="layer-skip@2")
+    session.drafting.draft_length = 3
+
+    events = answer(session, "the cat and the hat")
+
+    nodes = [node for done in events if isinstance(done, Round) for node in done.nodes]
+    words = tiny.tokenizer()
+    assert nodes
+    assert [node.text for node in nodes] == [words.decode([node.id]) for node in nodes]
 
 
 def test_a_later_turn_reads_only_what_is_new(engine):

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QRadioButton, QSpinBox, QWidget
 
 from app.lab.drafter_list import AS_IT_PAYS, LONGEST_DRAFT, DrafterList, DrafterRow
+from tests.app.fakes import LOOKAHEAD
 from tests.app.widgets import heard, part_of
 
 CHOICES = [
@@ -43,7 +44,7 @@ def files(drafters) -> list[str]:
 
 
 def radio(drafters: DrafterList, label: str) -> QRadioButton:
-    return next(found for found in drafters.findChildren(QRadioButton) if found.text() == label)
+    return [found for found in drafters.findChildren(QRadioButton) if found.text() == label][-1]
 
 
 def marked(drafters: DrafterList) -> list[str]:
@@ -224,6 +225,194 @@ def test_a_file_that_would_not_draft_is_not_tried_again(drafters, files):
     assert files == ["draft-model"]
 
 
+def test_another_drafter_that_was_opened_by_a_file_leaves_this_ones_file_known(drafters, files):
+    drafters.select("draft-model:/models/tiny.gguf")
+    drafters.select("ngram")
+    drafters.select("layer-skip@20")
+
+    radio(drafters, "Draft model…").click()
+
+    assert files == []
+    assert drafters.kept["draft-model"] == "draft-model:/models/tiny.gguf"
+
+
+def test_what_is_known_of_a_drafter_stands_in_its_row_until_it_was_measured(drafters):
+    note = "no exit of this model pays; it was not trained for it"
+    drafters.set_choices([DrafterRow("layer-skip", "Layer skip", note=note)])
+
+    before = fact(drafters, "Layer skip"), row(drafters, "Layer skip").toolTip()
+    drafters.apply_measure("layer-skip", 1.1, 0.8)
+
+    assert before == ("no exit of this model pays", note)
+    assert radio(drafters, "Layer skip").isEnabled()
+    assert fact(drafters, "Layer skip") == "1.1 · 0.8 ×"
+    assert note in row(drafters, "Layer skip").toolTip()
+
+
+def test_it_says_nothing_of_what_the_user_has_set(drafters):
+    drafters.set_choices([DrafterRow("layer-skip", "Layer skip", note="no exit of this pays")])
+
+    drafters.select("layer-skip@20")
+
+    assert fact(drafters, "Layer skip") == ""
+
+
+# What can be set of the drafter in charge.
+
+
+@pytest.fixture
+def settable(drafters) -> DrafterList:
+    drafters.set_choices([*CHOICES, DrafterRow.of(LOOKAHEAD), DrafterRow("suffix", "Suffix")])
+    return drafters
+
+
+def shown(drafters: DrafterList) -> dict[str, int]:
+    fields = drafters.findChildren(QSpinBox)
+    names = {field.accessibleName(): field for field in fields if field.isVisible()}
+    return {name: field.value() for name, field in names.items() if name != "Draft length"}
+
+
+def field(drafters: DrafterList, name: str) -> QSpinBox:
+    return [found for found in drafters.findChildren(QSpinBox) if found.accessibleName() == name][
+        -1
+    ]
+
+
+def test_only_the_drafter_in_charge_shows_what_can_be_set_of_it(settable):
+    before = shown(settable)
+    settable.select("lookahead")
+    in_charge = shown(settable)
+    settable.select("ngram")
+
+    assert in_charge == {
+        "Lookahead: Window": 7,
+        "Lookahead: Guesses": 5,
+        "Lookahead: Tree nodes": 0,
+    }
+    assert before == shown(settable) == {}
+
+
+def test_the_fields_stand_beneath_its_row(settable):
+    settable.select("lookahead")
+
+    rows = [row(settable, "Lookahead"), field(settable, "Lookahead: Window").parentWidget()]
+    tops = [*(part.y() for part in rows), row(settable, "Suffix").y()]
+    assert tops == sorted(tops)
+
+
+def test_several_steps_of_a_number_choose_once(settable, told, qtbot):
+    settable.select("lookahead")
+
+    for _ in range(3):
+        field(settable, "Lookahead: Window").stepUp()
+    qtbot.waitUntil(lambda: bool(told))
+
+    assert told == ["lookahead@10x5"]
+    assert settable.chosen == "lookahead@10x5"
+
+
+def test_numbers_can_be_typed(settable, told, qtbot):
+    settable.select("lookahead@9x5")
+    box = field(settable, "Lookahead: Guesses")
+
+    box.selectAll()
+    qtbot.keyClicks(box, "12")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: bool(told))
+
+    assert told == ["lookahead@9x12"]
+
+
+def test_the_tab_key_leads_from_a_row_through_what_can_be_set(settable, qtbot):
+    settable.select("lookahead")
+    settable.activateWindow()
+    radio(settable, "Lookahead").setFocus()
+    visited = []
+
+    for _ in range(4):
+        qtbot.keyClick(settable.window().focusWidget(), Qt.Key.Key_Tab)
+        visited.append(settable.window().focusWidget().accessibleName())
+
+    names = ["Window", "Guesses", "Tree nodes"]
+    assert visited[:3] == [f"Lookahead: {name}" for name in names]
+
+
+def test_numbers_that_are_refused_give_way_to_those_in_charge(settable, told, qtbot):
+    settable.select("lookahead@9x5")
+    field(settable, "Lookahead: Window").setValue(31)
+    qtbot.waitUntil(lambda: told == ["lookahead@31x5"])
+
+    settable.select("lookahead@9x5")
+
+    assert shown(settable)["Lookahead: Window"] == 9
+    assert settable.kept == {"lookahead": "lookahead@9x5"}
+
+
+def test_what_arrives_while_a_number_is_being_changed_does_not_undo_it(settable, told, qtbot):
+    settable.select("lookahead")
+    field(settable, "Lookahead: Window").stepUp()
+
+    settable.apply_measure("lookahead", 1.4, 1.2)
+    settable.select("lookahead")
+    qtbot.waitUntil(lambda: bool(told))
+
+    assert told == ["lookahead@8x5"]
+
+
+def test_a_number_changed_just_before_another_drafter_was_clicked_chooses_nothing(
+    settable, told, qtbot
+):
+    settable.select("lookahead")
+    numbers = heard(settable._row_of("lookahead").settings.numbers_changed)
+    field(settable, "Lookahead: Window").stepUp()
+    radio(settable, "Suffix").click()
+
+    qtbot.waitUntil(lambda: bool(numbers))
+
+    assert told == ["suffix"]
+    assert settable.chosen == "suffix"
+
+
+def test_numbers_are_kept_while_another_drafts(settable, told):
+    settable.select("lookahead@9x5")
+    settable.select("ngram")
+
+    radio(settable, "Lookahead").click()
+
+    assert told == ["lookahead@9x5"]
+    assert shown(settable)["Lookahead: Window"] == 9
+
+
+def test_what_was_kept_comes_back_and_nonsense_does_not(settable, told):
+    settable.keep({"lookahead": "lookahead@9x5", "suffix": 7, "ngram": "off", "off": "off"})
+
+    radio(settable, "Lookahead").click()
+
+    assert told == ["lookahead@9x5"]
+    assert settable.kept == {"lookahead": "lookahead@9x5"}
+
+
+def test_numbers_that_another_target_does_not_take_are_not_kept(settable):
+    settable.keep({"lookahead": "lookahead@99x5"})
+
+    settable.set_choices([DrafterRow.of(LOOKAHEAD)])
+
+    assert settable.kept == {}
+
+
+def test_tree_nodes_are_told_when_changed_by_hand_only_and_are_the_same_for_all(settable):
+    nodes = heard(settable.tree_nodes_changed)
+    settable.set_choices([DrafterRow.of(LOOKAHEAD), DrafterRow("eagle", "E", grows_trees=True)])
+    settable.select("lookahead")
+
+    settable.set_tree_nodes(15)
+    field(settable, "Lookahead: Tree nodes").stepUp()
+    settable.select("eagle:/heads")
+
+    assert nodes == [16]
+    assert shown(settable) == {"E: Tree nodes": 16}
+
+
 def test_figures_say_what_they_are(drafters):
     drafters.apply_measure("ngram", 1.4, 1.2)
 
@@ -241,12 +430,12 @@ def test_rows_show_what_was_measured_here_last(drafters):
     assert fact(drafters, "Layer skip") == "1.8"
 
 
-def test_new_choices_keep_what_was_measured(drafters):
+def test_what_was_measured_with_another_target_goes(drafters):
     drafters.apply_measure("ngram", 1.4, 1.2)
 
     drafters.set_choices(CHOICES[:2])
 
-    assert [fact(drafters, "N-gram")] == ["1.4 · 1.2 ×"]
+    assert fact(drafters, "N-gram") == ""
 
 
 def test_every_control_has_a_name(drafters):

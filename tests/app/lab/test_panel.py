@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox
 
 from app.engine_host import Outlook
 from app.lab.drafter_list import DrafterRow
 from app.lab.panel import PANEL_PIXELS, LabPanel
+from app.settings import Settings
 from app.theme import load_theme
 from engine.plan_words import Estimates
 from engine.stats import BaselineReading
 from tests.app.events import ended, judged
+from tests.app.fakes import LOOKAHEAD
 
 
 @pytest.fixture
@@ -30,12 +32,16 @@ def kind(label: QLabel) -> str:
     return label.property("kind")
 
 
+def folds(panel: LabPanel) -> list[str]:
+    return [button.text() for button in panel.findChildren(QPushButton)]
+
+
 def labels(panel: LabPanel) -> list[str]:
     return [label.text() for label in panel.findChildren(QLabel)]
 
 
 def test_the_parts_stand_in_their_order(panel):
-    parts = [panel.drafters, panel.speed, panel.acceptance, panel.sampling]
+    parts = [panel.drafters, panel.speed, panel.acceptance, panel.rounds, panel.sampling]
     tops = [part.mapTo(panel.widget(), part.rect().topLeft()).y() for part in parts]
 
     assert tops == sorted(tops)
@@ -66,22 +72,47 @@ def test_without_estimates_their_table_takes_no_room(panel):
     assert not panel._estimates.isVisible()
 
 
-def test_events_reach_both_plots(panel):
+def test_events_reach_every_part(panel):
     panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
 
     panel.speed.show_words()
     panel.acceptance.show_words()
+    panel.rounds.show_state()
 
     assert {"60", "67 %"} <= set(labels(panel))
+    assert "Round 0 · 2 kept, 1 turned down ▸" in folds(panel)
 
 
-def test_reset_empties_both_plots(panel):
+def test_reset_empties_every_part(panel):
     panel.apply([*(judged(drafted=3, accepted=2) for _ in range(60)), ended()])
     panel.set_outlook(Outlook("Drafting.", BaselineReading(74.0, "calibration", 40.0)))
 
     panel.reset()
 
     assert labels(panel).count("—") == 2
+    assert "Nothing decoded yet ▸" in folds(panel)
+
+
+def test_what_was_chosen_before_comes_back(panel):
+    kept = Settings(
+        drafters={"lookahead": "lookahead@9x5"},
+        draft_length=3,
+        tree_nodes=15,
+        sampling={"temperature": 0.25},
+    )
+
+    panel.restore(kept)
+    panel.drafters.set_choices([DrafterRow.of(LOOKAHEAD)])
+    panel.drafters.select("lookahead@9x5")
+
+    shown = {box.accessibleName(): box.value() for box in panel.drafters.findChildren(QSpinBox)}
+    assert shown == {
+        "Draft length": 3,
+        "Lookahead: Window": 9,
+        "Lookahead: Guesses": 5,
+        "Lookahead: Tree nodes": 15,
+    }
+    assert panel.sampling.params().sampling.temperature == 0.25
 
 
 def right_edges(panel: LabPanel) -> list[int]:

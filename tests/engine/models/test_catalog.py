@@ -100,3 +100,12 @@ def test_absurd_counts_of_layers_are_refused_before_anything_is_built(tmp_path, 
 
     with pytest.raises(ModelError, match="1,000,000,000 layers, and its files hold 1 tensors"):
         find_model(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'{"text_config": 3}'])
+def test_a_damaged_config_is_called_that(tmp_path, content):
+    (tmp_path / "config.json").write_bytes(content)
+    save_file({"weight": torch.zeros(1)}, tmp_path / "model.safetensors")
+
+    with pytest.raises(ModelError, match=r"its config\.json can't be read"):
+        find_model(tmp_path)
