@@ -188,6 +188,8 @@ class _Header:
         if not 0 < num_dimensions <= _MOST_DIMENSIONS:
             raise _damaged(self._path, f"its tensor {name} has {num_dimensions} dimensions")
         shape = tuple(self._number("Q") for _ in range(num_dimensions))
+        if not all(shape):
+            raise _damaged(self._path, f"its tensor {name} is empty")
         kind, offset = self._number("I"), self._number("Q")
         if kind not in BLOCK_TYPES:
             known = ", ".join(block.name for block in BLOCK_TYPES.values())

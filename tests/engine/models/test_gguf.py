@@ -142,10 +142,10 @@ def test_an_old_version_is_named(tmp_path):
         GgufFile(path)
 
 
-def _small_file():
+def _small_file(rows=2):
     entry = struct.pack("<Q4sIQ5s", 4, b"name", 8, 5, b"value")
     array = struct.pack("<Q3sIIQ3I", 3, b"arr", 9, 4, 3, 1, 2, 3)
-    tensor = struct.pack("<Q1sIQQIQ", 1, b"w", 2, 4, 2, 0, 0)
+    tensor = struct.pack("<Q1sIQQIQ", 1, b"w", 2, 4, rows, 0, 0)
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 2) + entry + array + tensor
     return head + bytes(-len(head) % 32) + bytes(32)
 
@@ -156,6 +156,14 @@ def test_a_name_that_is_no_text_is_called_that(written):
 
     with pytest.raises(ModelError, match="names that are no text"):
         GgufFile(written)
+
+
+def test_a_tensor_without_numbers_is_refused(tmp_path):
+    path = tmp_path / "empty.gguf"
+    path.write_bytes(_small_file(rows=0))
+
+    with pytest.raises(ModelError, match="is empty"):
+        GgufFile(path)
 
 
 def test_no_room_to_map_a_file_is_a_sentence(written, monkeypatch):
