@@ -15,7 +15,8 @@ from engine.models.native.folder_source import FolderSource, knows_folder
 from engine.models.native.gguf_source import GgufSource, knows
 from engine.models.native.loading import load_decoder
 from engine.models.native.native_lm import NativeLM
-from engine.models.transformers_lm import TransformersLM, load_model
+from engine.models.transformers_lm import TransformersLM
+from engine.models.transformers_loading import load_model
 
 if TYPE_CHECKING:
     from engine.models.catalog import ModelSource

@@ -1,4 +1,4 @@
-"""Any causal language model of transformers; the only file, with its cache, that touches one."""
+"""Any causal language model of transformers; the only file, with its cache, that runs one."""
 
 # transformers' and torch's own annotations leave these unknown.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import copy
-import textwrap
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import (
     Cache,
     DynamicCache,
@@ -34,57 +33,14 @@ from engine.draft import (
 from engine.errors import ModelError
 from engine.models.causal_lm import CHUNK_ROWS, Chunk, Scores
 from engine.models.kv_memo import KVMemo
-from engine.models.memory import is_memory_error, memory_errors
+from engine.models.memory import memory_errors
 from engine.models.transformers_cache import BufferedRows, ForwardOnlyRows, RowBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from engine.models.catalog import ModelSource
-
 _REWINDABLE_LAYERS = (DynamicLayer, DynamicSlidingWindowLayer)
 _SLIDING = "sliding_attention"
-
-
-def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTrainedModel:
-    """A model's weights on their device, ready for inference.
-
-    On CUDA, accelerate places what does not fit one GPU on the others and the CPU.
-
-    Raises:
-        ModelError: the file or folder holds no usable model. OutOfMemory: it does not fit.
-    """
-    with memory_errors(device):
-        try:
-            found = AutoModelForCausalLM.from_pretrained(
-                str(source.folder),
-                **(
-                    {"gguf_file": source.path.name} if source.is_gguf else {"use_safetensors": True}
-                ),
-                dtype=dtype,
-                device_map="auto" if device == "cuda" else device,
-                local_files_only=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
-        except (torch.OutOfMemoryError, MemoryError):
-            raise
-        except Exception as error:  # transformers and gguf raise of every kind on damaged files
-            if is_memory_error(error):
-                raise
-            raise ModelError(
-                f"{source.path.name} could not be read as a model; it may be damaged, incomplete "
-                f"or of a kind that transformers does not know ({_first_line(error)})."
-            ) from error
-    model, loaded = cast("tuple[PreTrainedModel, dict[str, set[str]]]", found)
-    missing = sorted(loaded["missing_keys"])
-    if missing:  # transformers makes up what is not there
-        raise ModelError(
-            f"{source.path.name} is damaged or incomplete: it lacks {missing[0]}"
-            + (f" and {len(missing) - 1} more tensors." if missing[1:] else ".")
-            + " Get the model again."
-        )
-    return model.eval()
 
 
 class TransformersLM:
@@ -308,8 +264,3 @@ def _ids(value: int | Sequence[int] | None) -> frozenset[int]:
     if value is None:
         return frozenset()
     return frozenset([value] if isinstance(value, int) else value)
-
-
-def _first_line(error: Exception) -> str:
-    line = (str(error).strip().splitlines() or [""])[0]
-    return textwrap.shorten(line, 160, placeholder=" …") or type(error).__name__

@@ -16,7 +16,7 @@ import torch
 from engine.errors import EngineError
 from engine.events import FinishReason
 from engine.models.memory import give_back_freed_memory, is_memory_error, memory_errors
-from engine.models.transformers_lm import load_model
+from engine.models.transformers_loading import load_model
 from engine.peers.peer import PLAIN, Answer, PeerError, PeerReply
 
 if TYPE_CHECKING:

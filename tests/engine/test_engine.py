@@ -26,7 +26,7 @@ from engine.drafters.through_text import TextDrafter
 from engine.engine import Engine
 from engine.errors import DrafterMismatch, EngineError, LoadCancelled, ModelError, OutOfMemory
 from engine.kept_costs import CostFile, Kept, Trial
-from engine.models import transformers_lm
+from engine.models import transformers_loading
 from engine.models.catalog import find_model
 from engine.models.folders import cache_folder
 from engine.models.transformers_lm import TransformersLM
@@ -343,11 +343,11 @@ def test_no_memory_left_while_loading_is_a_sentence(llama_folder, monkeypatch):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to")
 
     monkeypatch.setattr(
-        transformers_lm.AutoModelForCausalLM, "from_pretrained", no_memory, raising=True
+        transformers_loading.AutoModelForCausalLM, "from_pretrained", no_memory, raising=True
     )
 
     with pytest.raises(OutOfMemory):
-        transformers_lm.load_model(find_model(llama_folder), device="cpu", dtype=torch.float32)
+        transformers_loading.load_model(find_model(llama_folder), device="cpu", dtype=torch.float32)
 
 
 def test_layer_skip_runs_the_targets_own_weights(engine):

@@ -13,7 +13,7 @@ import torch
 
 from engine.draft import ROOT, Draft
 from engine.models.catalog import find_model
-from engine.models.transformers_lm import load_model
+from engine.models.transformers_loading import load_model
 from tests.engine.models.gguf_models import FAMILIES, gemma3, llama, phi3, qwen3
 from tests.engine.models.gguf_writer import contents
 from tests.engine.models.native_pairs import (

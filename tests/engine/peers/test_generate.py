@@ -10,7 +10,7 @@ import torch
 from engine.errors import EngineError
 from engine.events import FinishReason
 from engine.models.catalog import find_model
-from engine.models.transformers_lm import load_model
+from engine.models.transformers_loading import load_model
 from engine.peers.generate import TransformersPeer
 from tests.engine import models_for_tests as tiny
 
