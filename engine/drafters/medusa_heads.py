@@ -38,12 +38,15 @@ class MedusaHeads:
     blocks: per head the weights (hidden, hidden) and biases (hidden,) of its residual blocks.
     outputs: per head from its states (1, hidden) to logits (1, ids).
     accuracies: per head, how often its best, second, ... token is right.
+    maps: per head what its states are multiplied with behind the blocks, (hidden, hidden), if
+    anything.
     """
 
     blocks: Sequence[Sequence[tuple[Tensor, Tensor]]]
     outputs: Sequence[Callable[[Tensor], Tensor]]
     vocabulary: HeadVocabulary
     accuracies: Sequence[Sequence[float]]
+    maps: Sequence[Tensor | None] = ()
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -58,7 +61,8 @@ class MedusaHeads:
         for weight, bias in self.blocks[head]:
             states = states.to(weight.dtype)
             states = states + functional.silu(functional.linear(states, weight, bias))
-        return states
+        mapping = self.maps[head] if self.maps else None
+        return states if mapping is None else functional.linear(states, mapping)
 
 
 def load_medusa(path: str, lm: CausalLM, family: str) -> MedusaHeads:
@@ -79,8 +83,10 @@ def medusa_of(fit: FittedHeads) -> MedusaHeads:
     # Some configs are wrong about how many heads there are; the tensors can't be.
     count = 1 + max(_head_of(name) for name in fit.folder.tensors)
     blocks = [_blocks(fit, head) for head in range(count)]
-    outputs, vocabulary = _outputs(fit, [len(each) for each in blocks])
-    return MedusaHeads(blocks, outputs, vocabulary, _accuracies(fit.folder, count))
+    names = [f"{head}.{len(each)}.weight" for head, each in enumerate(blocks)]
+    maps = [_map(fit, name) for name in names]
+    outputs, vocabulary = _outputs(fit, names)
+    return MedusaHeads(blocks, outputs, vocabulary, _accuracies(fit.folder, count), maps)
 
 
 def _head_of(name: str) -> int:
@@ -99,21 +105,27 @@ def _blocks(fit: FittedHeads, head: int) -> list[tuple[Tensor, Tensor]]:
     ]
 
 
+def _map(fit: FittedHeads, name: str) -> Tensor | None:
+    """What with the target's rows makes the output of a head that shares them."""
+    if not fit.folder.target_head:
+        return None
+    return fit.matrix_if_any(name, fit.folder.states, fit.folder.states)
+
+
 def _outputs(
-    fit: FittedHeads, depths: Sequence[int]
+    fit: FittedHeads, own: Sequence[str]
 ) -> tuple[list[Callable[[Tensor], Tensor]], HeadVocabulary]:
     """Per head its own output, else one that all share, else the target's."""
     folder, lm = fit.folder, fit.lm
-    own = [f"{head}.{depth}.weight" for head, depth in enumerate(depths)]
-    if any(name in folder.tensors for name in own):
+    if not folder.target_head and any(name in folder.tensors for name in own):
         rows = len(folder.tensor(own[0], None, folder.states))
         known = [fit.known(fit.matrix(name, rows, folder.states)) for name in own]
         return [_linear(fit, weight) for weight, _ in known], known[0][1]
     shared = fit.output(folder.states)
     if shared is None:
-        return [lm.head] * len(depths), HeadVocabulary(lm.vocabulary)
+        return [lm.head] * len(own), HeadVocabulary(lm.vocabulary)
     weight, vocabulary = shared
-    return [_linear(fit, weight)] * len(depths), vocabulary
+    return [_linear(fit, weight)] * len(own), vocabulary
 
 
 def _linear(fit: FittedHeads, weight: Tensor) -> Callable[[Tensor], Tensor]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import (
     Cache,
     DynamicCache,
@@ -38,6 +37,8 @@ from engine.models.transformers_cache import BufferedRows, ForwardOnlyRows, RowB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 _REWINDABLE_LAYERS = (DynamicLayer, DynamicSlidingWindowLayer)
 _SLIDING = "sliding_attention"

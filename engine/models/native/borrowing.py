@@ -1,7 +1,8 @@
 """Draft models that borrow their embedding and head from the target: a folder that says so.
 
 Its config says `"target_embedding": true` and `"target_head": true`; beside a Llama's layers and
-last norm, d2t may pick the ids that it drafts, as in EAGLE-3's files.
+last norm, d2t may pick the ids that it drafts, as in EAGLE-3's files, and output_map.weight be what
+states are multiplied with before the target's head.
 """
 
 # torch's own annotations leave these unknown.
@@ -16,7 +17,7 @@ import torch
 
 from engine.errors import DrafterMismatch
 from engine.models.native.folder_source import FolderSource
-from engine.models.native.folder_tensors import EMBEDDING, HEAD, ID_MAP
+from engine.models.native.folder_tensors import EMBEDDING, HEAD, ID_MAP, OUTPUT_MAP
 from engine.models.native.linear import linear_of_floats
 from engine.models.native.loading import load_decoder
 from engine.models.native.native_lm import NativeLM
@@ -71,8 +72,10 @@ class _Borrowing:
     def linear(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
         if names[0] != HEAD:
             return self._own.linear(names, order)
-        ids = self._ids() if self._own.has(ID_MAP) else None
-        return _WholeHead(self._target) if ids is None else _PartOfHead(self._target, ids)
+        before = self._own.matrix(OUTPUT_MAP) if self._own.has(OUTPUT_MAP) else None
+        if self._own.has(ID_MAP):
+            return _PartOfHead(self._target, self._ids(), before)
+        return _WholeHead(self._target, before)
 
     def unpacked(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
         return self.linear(names, order)
@@ -98,25 +101,27 @@ class _Borrowing:
 
 
 class _WholeHead:
-    """The target's head as it is."""
+    """The target's head, behind a map if there is one."""
 
-    def __init__(self, target: Lender) -> None:
+    def __init__(self, target: Lender, before: Tensor | None) -> None:
         self._target = target
+        self._before = None if before is None else linear_of_floats(before)
 
     def __call__(self, rows: Tensor) -> Tensor:
         return self.in_full(rows).to(torch.bfloat16)
 
     def in_full(self, rows: Tensor) -> Tensor:
-        return self._target.head(rows).float()
+        return self._target.head(rows if self._before is None else self._before(rows)).float()
 
 
 class _PartOfHead:
     """The target's head for some ids; all others can't come."""
 
-    def __init__(self, target: Lender, ids: Tensor) -> None:
+    def __init__(self, target: Lender, ids: Tensor, before: Tensor | None) -> None:
         self._ids = ids
         self._vocabulary = target.vocabulary
-        self._rows = linear_of_floats(target.head_rows(ids))
+        rows = target.head_rows(ids).float()
+        self._rows = linear_of_floats(rows if before is None else rows @ before)
 
     def __call__(self, rows: Tensor) -> Tensor:
         return self.in_full(rows).to(torch.bfloat16)

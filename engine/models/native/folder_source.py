@@ -77,6 +77,10 @@ class FolderSource:
         added = 1.0 if self._less_one and name.endswith("norm.weight") else 0.0
         return self._tensor(name).to(self.device).float() + added
 
+    def matrix(self, name: str) -> Tensor:
+        """A matrix as it stands, float32."""
+        return self._tensor(name).to(self.device).float()
+
     def whole_numbers(self, name: str) -> Tensor:
         """A map's numbers, int64."""
         return self._tensor(name).to(torch.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.models.native.folder_config import FolderConfig
 
 EMBEDDING, HEAD = "token_embd.weight", "output.weight"
-ID_MAP = "d2t"
+ID_MAP, OUTPUT_MAP = "d2t", "output_map.weight"
 
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 _WHOLE_NUMBERS = frozenset({"I64", "I32"})
@@ -99,7 +99,7 @@ def find_tensors(
 ) -> Mapping[str, Place] | None:
     """Where the decoder's tensors lie, by canonical name.
 
-    borrowing: without embedding and head, and with a map of ids if there is one.
+    borrowing: without embedding and head, and with a map of ids and one before the head, if any.
     None where a file can't be read, a tensor is missing or not of the shape that the config calls
     for, or one is there that the decoder would leave out.
     """
@@ -119,7 +119,9 @@ def find_tensors(
             del wanted[HEAD]
         if borrowing:
             del wanted[EMBEDDING]
-            wanted |= {ID_MAP: (ID_MAP, held[ID_MAP].shape)} if ID_MAP in held else {}
+            mine = {ID_MAP: (*held[ID_MAP].shape[:1],)} if ID_MAP in held else {}
+            mine |= {OUTPUT_MAP: (config.decoder.hidden,) * 2} if OUTPUT_MAP in held else {}
+            wanted |= {name: (name, shape) for name, shape in mine.items()}
         if dict(wanted.values()) == {name: place.shape for name, place in held.items()}:
             return {canonical: held[name] for canonical, (name, _) in wanted.items()}
     return None
