@@ -34,17 +34,27 @@ def drafter_choices(target: Target) -> tuple[DrafterChoice, ...]:
     return tuple(_choice(family, target) for family in FAMILIES)
 
 
+def family_of(spec: str) -> Family:
+    """The family that a spec names, whatever follows the name.
+
+    Raises:
+        DrafterMismatch: there is none.
+    """
+    name, _ = _parsed(spec)
+    for family in FAMILIES:
+        if family.name == name:
+            return family
+    known = ", ".join(family.name for family in FAMILIES)
+    raise DrafterMismatch(f'There is no drafter "{name}". Choose one of: {known}.')
+
+
 def build_drafter(spec: str, target: Target) -> Drafter:
     """The drafter that `FAMILY`, `FAMILY:PATH` or `FAMILY@NUMBERS` names.
 
     Raises:
         EngineError: no such family, or it does not fit this target; the sentence says why.
     """
-    name, choice = _parsed(spec)
-    family = next((family for family in FAMILIES if family.name == name), None)
-    if family is None:
-        known = ", ".join(family.name for family in FAMILIES)
-        raise DrafterMismatch(f'There is no drafter "{name}". Choose one of: {known}.')
+    family, (_, choice) = family_of(spec), _parsed(spec)
     reason = family.reason(target)
     if reason is not None:
         raise DrafterMismatch(f"{family.label.rstrip('…')} can't be used here: {reason}.")
@@ -66,9 +76,9 @@ def _choice(family: Family, target: Target) -> DrafterChoice:
 
 
 def _parsed(spec: str) -> tuple[str, str | None]:
-    """Family and choice; a path may hold either sign."""
+    """Family and choice, None where nothing follows the sign; a path may hold either sign."""
     for sign in ":@":
         name, found, choice = spec.partition(sign)
         if found and name in {family.name for family in FAMILIES}:
-            return name, choice
+            return name, choice or None
     return spec, None

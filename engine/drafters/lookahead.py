@@ -144,10 +144,15 @@ def _build(target: Target, choice: str | None) -> LookaheadDrafter:
             )
         columns, order, guesses = map(int, numbers)
     rows = (columns + guesses) * (order - 1)
-    if not columns or not guesses or order < _LEAST_ORDER or rows > MOST_ROWS:
+    if not columns or not guesses or order < _LEAST_ORDER:
         raise DrafterMismatch(
-            f"Lookahead needs a window and guesses of 1 or more, n-grams of {_LEAST_ORDER} or "
-            f"more, and at most {MOST_ROWS} rows: (window + guesses) × (n-gram - 1)."
+            f"Lookahead needs a window and guesses of 1 or more, and n-grams of {_LEAST_ORDER} or "
+            f'more; "{choice}" has less.'
+        )
+    if rows > MOST_ROWS:
+        raise DrafterMismatch(
+            f'Lookahead fills at most {MOST_ROWS} rows; "{choice}" asks for {rows:,}: (window + '
+            "guesses) × (n-gram - 1). Make one of them smaller."
         )
     return LookaheadDrafter(
         context_length=target.lm.context_length,

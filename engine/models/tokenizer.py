@@ -109,8 +109,8 @@ def _read(
         )
     except Exception as error:  # transformers and gguf raise of every kind on damaged files
         raise ModelError(
-            f"The tokenizer of {source.path.name} could not be read; the file may be damaged or "
-            f"incomplete ({type(error).__name__})."
+            f"The tokenizer of {source.path.name} could not be read; it may be damaged or "
+            "incomplete. Get the model again."
         ) from error
     return cast("PreTrainedTokenizerBase", tokenizer)
 

@@ -301,11 +301,13 @@ def test_a_tokenizer_that_nobody_can_follow_is_a_sentence_before_any_weight_is_r
         ("layer-skip@3", "between 1 and 2"),
         ("layer-skip@0", "between 1 and 2"),
         ("draft-model", "Choose a draft model"),
+        ("draft-model:", "Choose a draft model"),
         ("draft-model:/no/such", "no file or folder"),
         ("shared-draft-model", "Choose a draft model"),
         ("shared-draft-model:/no/such", "no file or folder"),
         ("medusa", "Choose a folder with Medusa heads"),
         ("eagle", "Choose a folder with an EAGLE head"),
+        ("eagle:", "Choose a folder with an EAGLE head"),
         ("eagle3:/no/such", "no folder at"),
     ],
 )

@@ -221,8 +221,8 @@ def test_window_order_and_guesses_can_be_chosen(choice):
         ("7x5", "as in"),
         ("7x5xmany", "as in"),
         ("0x5x7", "1 or more"),
-        ("7x2x7", "3 or more"),
-        ("10x5x7", "at most 64 rows"),
+        ("7x2x7", '3 or more; "7x2x7" has less'),
+        ("10x5x7", 'at most 64 rows; "10x5x7" asks for 68'),
     ],
 )
 def test_a_choice_that_does_not_work_is_refused(choice, sentence):
