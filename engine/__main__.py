@@ -1,4 +1,4 @@
-"""The console: `python -m engine chat` streams a reply, `python -m engine bench` measures."""
+"""The console, `python -m engine`: chat streams a reply, bench measures, train trains a drafter."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import __version__
-from engine.console import ReplyPrinter, numbers, progress_bar
+from engine.console import ReplyPrinter, natural, numbers, positive, progress_bar
 from engine.errors import EngineError
 from engine.events import Finished
 from engine.params import ReplyParams, Rule, SamplingParams
+from engine.training.options import add_options as add_train_options
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _chat(options: argparse.Namespace) -> None:
     params = _reply_params(options)
+    _check_drafters([options.drafter])
     engine = _load(options)
     _tell(engine, [options.drafter])
     session = engine.new_session(options.system, options.drafter)
@@ -115,8 +117,9 @@ def _bench(options: argparse.Namespace) -> None:
     _check_peers(options, params)
     for path in filter(None, (options.json, options.table)):
         _check_writable(path)
-    engine = _load(options)
     drafters = [spec for spec in options.drafters.split(",") if spec]
+    _check_drafters(drafters)
+    engine = _load(options)
     _tell(engine, drafters)
     plan = benchmark.Plan(
         prompts=prompts,
@@ -167,6 +170,14 @@ def _check_peers(options: argparse.Namespace, params: ReplyParams) -> None:
         find_program(options.llama_server)
 
 
+def _train(options: argparse.Namespace) -> None:
+    from engine.training import command
+
+    engine, stop = _load(options), threading.Event()
+    with _stopped_by_interrupt(stop):
+        command.run(options, engine, stop)
+
+
 def _keep(options: argparse.Namespace, report: dict[str, Any]) -> None:
     if options.json is not None:
         text = json.dumps(report, ensure_ascii=False, indent=1)
@@ -198,6 +209,14 @@ def _load(options: argparse.Namespace) -> Engine:
     )
 
 
+def _check_drafters(specs: Sequence[str]) -> None:
+    """Before a model is loaded for them."""
+    from engine.drafters.listing import family_of
+
+    for spec in specs:
+        family_of(spec)
+
+
 def _tell(engine: Engine, drafters: Sequence[str]) -> None:
     """What to know of the target and of these drafters here."""
     for note in engine.notes:
@@ -223,7 +242,7 @@ def _reply_params(options: argparse.Namespace) -> ReplyParams:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
     parser.add_argument("--version", action="version", version=f"Draftlight {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="chat|bench")
+    commands = parser.add_subparsers(required=True, metavar="chat|bench|train")
     shared = _shared_options()
 
     chat = commands.add_parser("chat", parents=[shared], help="talk to a model in the terminal")
@@ -243,22 +262,18 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--llama-server", metavar="PROGRAM", help="where it is, if not on the path")
     bench.add_argument("--table", type=Path, metavar="OUT.md", help="write the peers' table")
     bench.set_defaults(run=_bench, max_new_tokens=128)
+
+    train = commands.add_parser("train", parents=[_target_options()], help="train a drafter")
+    add_train_options(train)
+    train.set_defaults(run=_train)
     return parser
 
 
 def _shared_options() -> argparse.ArgumentParser:
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = _target_options()
     add = shared.add_argument
-    add("--target", default="default", metavar="default|PATH", help="a GGUF file, or a folder")
-    add("--device", default="auto", help="auto, cpu, cuda:0, mps")
-    add(
-        "--dtype",
-        default="auto",
-        help="auto, bfloat16, float16, float32, float64, packed, int8, int4",
-    )
-    add("--threads", type=_positive, metavar="N", help="of the CPU; torch's own choice without it")
-    add("--draft-length", type=_positive, metavar="N", help="tokens ahead; without it as it pays")
-    add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")
+    add("--draft-length", type=positive, metavar="N", help="tokens ahead; without it as it pays")
+    add("--tree-nodes", type=natural, default=0, metavar="N", help="for drafters of trees (0)")
     add("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
     add("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")
     add("--top-k", type=int, default=0, metavar="N", help="0 for all (0)")
@@ -271,18 +286,18 @@ def _shared_options() -> argparse.ArgumentParser:
     return shared
 
 
-def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
+def _target_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    add = options.add_argument
+    add("--target", default="default", metavar="default|PATH", help="a GGUF file, or a folder")
+    add("--device", default="auto", help="auto, cpu, cuda:0, mps")
+    add(
+        "--dtype",
+        default="auto",
+        help="auto, bfloat16, float16, float32, float64, packed, int8, int4",
+    )
+    add("--threads", type=positive, metavar="N", help="of the CPU; torch's own choice without it")
+    return options
 
 
 if __name__ == "__main__":

@@ -185,3 +185,11 @@ def test_the_text_held_back_is_printed_at_the_end():
 def test_control_characters_are_shown_and_not_sent():
     assert harmless("a\x1b[2J\x07b\r\n\tc\x9b\x7f") == "a␛[2J␇b␍\n\tc\ufffd\ufffd"
     assert harmless("👩‍👩‍👧 عربي") == "👩‍👩‍👧 عربي"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("chat", "--drafter", "nosuch", "Hi"), ("bench", "--drafters", "ngram,nosuch")]
+)
+def test_a_drafter_that_nobody_knows_is_refused_before_a_model_is_loaded(arguments, capsys):
+    assert main([*arguments, "--target", "/no/such/model"]) == 1
+    assert 'There is no drafter "nosuch"' in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Trains drafters for a target, from text that the target writes itself."""

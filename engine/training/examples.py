@@ -1,0 +1,35 @@
+"""What learning is made of: a conversation's ids, and the target's states while it read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One conversation's ids, as the target saw and wrote them.
+
+    The ids before first_reply are the prompt; the last id is an end id where the reply ended.
+    """
+
+    ids: tuple[int, ...]
+    first_reply: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A text's ids (n,), and for each tap the target's states (n, hidden), bfloat16.
+
+    Row i of a tap is the target's state after it had read ids[: i + 1].
+    """
+
+    ids: Tensor
+    first_reply: int
+    hidden: Mapping[int, Tensor]

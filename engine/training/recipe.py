@@ -1,0 +1,61 @@
+"""How each kind of drafter is trained: numbers that a run is tied to, and that its card tells."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class DrafterKind(StrEnum):
+    """What can be trained, as it is typed."""
+
+    MEDUSA = "medusa"
+    EAGLE = "eagle"
+    EAGLE3 = "eagle3"
+    DRAFT_MODEL = "draft-model"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The whole of a run but its data and its length.
+
+    vocabulary: how many ids are drafted, the most frequent ones. rows: of a batch, prompts'
+    included. rate: what the learning rate rises to in the first `warm_up` of the run, before it
+    falls along a cosine to `least` of that. clip: the most length of a gradient. decay: AdamW's.
+    depths: tokens of a chain that are trained for, each counting `fading` of the one before it.
+    feature_weight: of the distance to the target's own state. noise: of a feature, in its sizes.
+    layers: the target's layers that EAGLE-3 looks into, or that a draft model begins with; empty
+    for the usual ones.
+    """
+
+    kind: DrafterKind
+    rate: float
+    depths: int
+    fading: float
+    feature_weight: float = 0.0
+    noise: float = 0.0
+    layers: tuple[int, ...] = ()
+    vocabulary: int = 8192
+    rows: int = 2048
+    warm_up: float = 0.05
+    least: float = 0.02
+    clip: float = 1.0
+    decay: float = 0.01
+    seed: int = 0
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"kind": str(self.kind), "layers": list(self.layers)}
+
+
+RECIPES = {
+    DrafterKind.MEDUSA: Recipe(DrafterKind.MEDUSA, rate=5e-4, depths=4, fading=0.8),
+    DrafterKind.EAGLE: Recipe(
+        DrafterKind.EAGLE, rate=5e-4, depths=3, fading=0.8, feature_weight=0.3, noise=0.1
+    ),
+    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=5e-4, depths=4, fading=0.8),
+    DrafterKind.DRAFT_MODEL: Recipe(
+        DrafterKind.DRAFT_MODEL, rate=5e-4, depths=3, fading=1.0, feature_weight=0.1
+    ),
+}

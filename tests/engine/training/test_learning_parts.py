@@ -1,0 +1,256 @@
+"""What learners are built from: the loss, the order, the split, the target's layers, the walk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from engine.errors import EngineError
+from engine.models.causal_lm import FINAL
+from engine.training.acceptance import acceptance
+from engine.training.batches import Order, packed
+from engine.training.drafted_ids import DraftedIds, Taught, frequent_ids, soft_cross_entropy
+from engine.training.eagle3_learner import eagle3_taps
+from engine.training.examples import Text
+from engine.training.recipe import RECIPES, DrafterKind
+from engine.training.split import is_held_out, split
+from engine.training.target_layers import layer_sizes, layer_weights
+from engine.training.weights import Weights
+from tests.engine.fakes import TableLM
+from tests.engine.models import gguf_models, native_pairs
+from tests.engine.training.made import CPU, example, learner_of
+
+VOCABULARY = 12
+
+
+@pytest.fixture
+def lm():
+    return TableLM.random(3, vocabulary=VOCABULARY)
+
+
+def batch_of(lm, *texts):
+    return packed([example(lm, ids, first) for ids, first in texts], (FINAL,), CPU)
+
+
+# The loss.
+
+
+def test_the_loss_and_its_gradient_are_those_of_cross_entropy_between_distributions(lm):
+    batch = batch_of(lm, (range(10), 3), ([5, 4, 3, 2, 1, 0, 7], 2))
+    drafted = DraftedIds.of(lm, torch.tensor([0, 2, 3, 7, 9]), torch.float64, CPU)
+    taught = Taught.of(batch, batch.hidden[FINAL], drafted)
+    rows = batch.index(batch.replies)
+    draw = torch.Generator().manual_seed(1)
+    width = drafted.weight.shape[1]
+    states = torch.randn(len(rows), width, generator=draw, dtype=torch.float64, requires_grad=True)
+    shares = torch.rand(len(rows), generator=draw)
+
+    (3 * soft_cross_entropy(states, drafted, taught, taught.lesson(rows), shares)).backward()
+
+    ours, states.grad = states.grad, None
+    target = (batch.hidden[FINAL][rows] @ drafted.weight.T).softmax(-1)
+    log_q = (states @ drafted.weight.T).log_softmax(-1)
+    (3 * (functional.kl_div(log_q, target, reduction="none").sum(-1) @ shares.double())).backward()
+    torch.testing.assert_close(ours, states.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_loss_and_gradient_do_not_depend_on_how_many_rows_go_at_once(lm, monkeypatch):
+    batch = batch_of(lm, (list(range(12)) * 3, 3))
+    drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float32, CPU)
+
+    def made():
+        taught = Taught.of(batch, batch.hidden[FINAL], drafted)
+        rows = batch.index(batch.replies)
+        states = torch.ones(len(rows), drafted.weight.shape[1], requires_grad=True)
+        shares = torch.full((len(rows),), 1 / len(rows))
+        loss = soft_cross_entropy(states, drafted, taught, taught.lesson(rows), shares)
+        loss.backward()
+        return loss.detach(), states.grad, taught.probabilities
+
+    whole = made()
+    monkeypatch.setattr("engine.training.drafted_ids._ROWS_AT_ONCE", 5)
+    for ours, theirs in zip(made(), whole, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
+    texts = ([1, 2, 3, 4, 9, 5, 6, 7], 2), ([1, 2, 3, 4, 5, 6, 7, 8], 2)
+    made = [example(lm, ids, first) for ids, first in texts]
+    known = [token for token in range(VOCABULARY) if token != 9]
+    learner = learner_of(DrafterKind.MEDUSA, lm, made, ids=known, depths=2)
+
+    def touched(at):
+        learner.loss(packed(made[at : at + 1], (FINAL,), CPU), torch.Generator())[0].backward()
+        weight = learner.weights.parameters["1.0.linear.weight"]
+        found, weight.grad = weight.grad is not None and bool(weight.grad.any()), None
+        return found
+
+    assert touched(0)
+    assert touched(1)
+    short = [example(lm, [1, 2, 9, 9, 9, 9], 2)]
+    loss, parts = learner.loss(packed(short, (FINAL,), CPU), torch.Generator())
+    assert float(loss.detach()) == 0.0
+    assert {*parts.values()} == {0.0}
+
+
+def test_the_drafted_ids_are_the_most_frequent_in_replies_and_ends_whatever_they_are():
+    texts = [Text((7, 7, 7, 7, 1, 1, 2, 2, 3), 4, 0.0), Text((8, 3, 5), 1, 0.8)]
+
+    assert frequent_ids(texts, 4, always=[11]).tolist() == [1, 2, 3, 11]
+    assert frequent_ids(texts, 99, always=[11]).tolist() == [1, 2, 3, 5, 11]
+
+
+# The order, and the split.
+
+
+@given(
+    lengths=st.lists(st.integers(2, 60), min_size=1, max_size=40),
+    rows=st.integers(10, 100),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=50, deadline=None)
+def test_every_epoch_meets_every_example_once_in_batches_that_are_not_too_large(
+    lengths, rows, seed
+):
+    order = Order(lengths, rows, seed)
+    steps, met = 0, Counter[int]()
+    while sum(met.values()) < 3 * len(lengths):
+        batch = order(steps)
+        met.update(batch)
+        assert len(batch) == 1 or sum(lengths[place] for place in batch) <= rows
+        steps += 1
+
+    assert set(met.values()) == {3}
+    again = Order(lengths, rows, seed)
+    assert again(steps - 1) == order(steps - 1)
+
+
+def test_epochs_and_seeds_differ_in_order():
+    orders = [Order([10] * 30, 10, seed) for seed in (0, 1)]
+    first, second = ([order(step)[0] for step in range(60)] for order in orders)
+
+    assert first[:30] != first[30:]
+    assert first[:30] != second[:30]
+
+
+@dataclass(frozen=True)
+class Fact:
+    prompt: str
+    temperature: float
+    length: int = 40
+    first_reply: int = 9
+
+
+def test_held_out_prompts_are_not_learnt_from_in_any_writing():
+    facts = [Fact(f"{key:x}", temperature) for key in range(200) for temperature in (0.0, 0.8)]
+
+    parts = split(facts)
+
+    held = {facts[place].prompt for place in parts.held_out}
+    assert len(parts.held_out) == len(held) == 8
+    assert all(facts[place].temperature == 0 for place in parts.held_out)
+    assert not held & {facts[place].prompt for place in parts.learnt}
+    assert not any(is_held_out(facts[place].prompt) for place in parts.learnt)
+
+
+def test_of_few_texts_the_first_greedy_one_is_held_out_and_short_replies_are_left():
+    facts = [Fact("1", 0.8), Fact("2", 0.0), Fact("3", 0.0), Fact("4", 0.0, 10), Fact("2", 0.8)]
+
+    parts = split(facts)
+
+    assert parts.held_out == (1,)
+    assert parts.learnt == (0, 2)
+
+
+# The target's layers.
+
+
+@pytest.mark.parametrize("model", [gguf_models.llama, gguf_models.mistral])
+def test_a_draft_model_of_all_layers_of_the_target_is_the_target(model, tmp_path):
+    lm = native_pairs.native(native_pairs.contents(model()).write(tmp_path / "target.gguf"))
+    made = [example(lm, native_pairs.ids_of(60, seed), 5) for seed in range(3)]
+    learner = learner_of(DrafterKind.DRAFT_MODEL, lm, made, layers=tuple(range(lm.num_layers)))
+    batch = packed(made, learner.taps, CPU)
+    parameters = learner.weights.parameters
+    with torch.no_grad():  # the target's own norm, and no map
+        whole = learner.weights.tensors()
+        width = len(whole["model.norm.weight"])
+        norm = lm.decoder.final_norm(torch.full((1, width), 1e4))[0]
+        parameters["model.norm.weight"].mul_(norm / whole["model.norm.weight"])
+        parameters["output_map.weight"].copy_(torch.eye(width))
+        parameters["output_map.weight"].div_(learner.weights.scales["output_map.weight"])
+
+    states = learner.states(batch).detach()
+
+    rows = batch.hidden[FINAL][batch.index(batch.replies)].float()
+    assert (states - rows).norm() < 0.03 * rows.norm()
+
+
+@pytest.mark.parametrize("model", [gguf_models.qwen2, gguf_models.qwen3, gguf_models.gemma3])
+def test_layers_of_another_kind_than_llamas_are_not_copied(model, tmp_path):
+    lm = native_pairs.native(native_pairs.contents(model()).write(tmp_path / "target.gguf"))
+
+    assert layer_weights(lm, 0) is None
+    assert layer_sizes(lm).hidden == lm.decoder.config.hidden
+
+
+def test_eagle3_looks_into_three_layers_the_last_among_them_or_says_why_not():
+    assert eagle3_taps(30) == (2, 15, 29)
+    assert eagle3_taps(3) == (0, 1, 2)
+    assert eagle3_taps(30, (1, 28)) == (1, 28)
+    for layers, chosen in ((2, ()), (30, (1, 30)), (30, (4, 4))):
+        with pytest.raises(EngineError, match="Train another kind"):
+            eagle3_taps(layers, chosen)
+
+
+# Weights, and how far chains go.
+
+
+def test_weights_at_a_scale_are_used_and_stored_in_full_and_learnt_before_it():
+    start, scale = {"a": torch.ones(2, 3)}, {"a": torch.tensor([[1.0, 10.0, 0.1]])}
+    weights = Weights.scaled(start, scale, CPU)
+
+    weights.tensors()["a"].sum().backward()
+
+    assert torch.equal(weights.tensors()["a"], scale["a"].expand(2, 3))
+    gradient = weights.parameters["a"].grad
+    assert gradient is not None
+    assert torch.equal(gradient, scale["a"].expand(2, 3))
+    again = Weights.scaled({"a": torch.zeros(2, 3)}, {"a": torch.ones(1, 3)}, CPU)
+    again.load_state(weights.state())
+    assert torch.equal(again.tensors()["a"], weights.tensors()["a"])
+    with pytest.raises(ValueError, match="other tensors"):
+        again.load_state({"b": torch.zeros(1)})
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_the_accepted_length_is_that_of_a_decoding_round_by_round(seed):
+    draw = torch.Generator().manual_seed(seed)
+    hits = [torch.rand(count, 4, generator=draw) < 0.6 for count in (1, 7, 30)]
+
+    found = acceptance(hits)
+
+    rounds = 0
+    for each in hits:
+        place = 0
+        while place < len(each):
+            depth = 0
+            while depth < 3 and each[place, depth]:
+                depth += 1
+            place += depth + 1
+            rounds += 1
+    assert found.length == 38 / rounds
+    alive = torch.cat(hits).long().cumprod(1).double().mean(0).tolist()
+    assert found.survival == pytest.approx(alive)
+
+
+def test_a_recipe_can_be_told_as_data():
+    for kind, recipe in RECIPES.items():
+        assert recipe.as_data()["kind"] == str(kind)
