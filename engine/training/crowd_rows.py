@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from engine.devices import AUTO, chosen_dtype
 from engine.models.memory import memory_errors
 from engine.training.unpacking import free_memory
 
@@ -47,17 +48,18 @@ class _View:
 class CrowdRows:
     """Per layer keys (seats, kv heads, width, slots) and values (seats, kv heads, slots, width).
 
-    Slots are positions. All is bfloat16, as torch's batched product is fastest there on few rows of
-    many conversations. What stands behind a conversation's last row is written again before it is
-    seen.
+    Slots are positions. All is bfloat16 where the device multiplies that: torch's batched product
+    is fastest there on few rows of many conversations. What stands behind a conversation's last
+    row is written again before it is seen.
     """
 
     def __init__(self, lm: NativeLM, seats: int) -> None:
         self._decoder = lm.decoder
         self._config = config = lm.decoder.config
-        self._head = _unpacked_head(lm)
+        self._dtype = chosen_dtype(AUTO, torch.device(lm.decoder.device).type)
+        self._head = _unpacked_head(lm).to(self._dtype)
         self._slots = 0
-        none = torch.zeros(seats, config.kv_heads, config.head_width, 0, dtype=torch.bfloat16)
+        none = torch.zeros(seats, config.kv_heads, config.head_width, 0, dtype=self._dtype)
         self._keys = [none.to(lm.decoder.device)] * config.layers
         self._values = [none.mT.to(lm.decoder.device)] * config.layers
         self._turns = {kind.rotation: torch.empty(0) for kind in config.kinds}
@@ -83,7 +85,7 @@ class CrowdRows:
     @torch.inference_mode()
     def logits(self, residual: Tensor) -> Tensor:
         """Logits (rows, vocabulary), float32, of residuals (rows, hidden)."""
-        return functional.linear(self._decoder.final(residual), self._head).float()
+        return functional.linear(self._decoder.final(residual).to(self._dtype), self._head).float()
 
     @torch.inference_mode()
     def move(self, source: int, target: int) -> None:
@@ -98,7 +100,7 @@ class CrowdRows:
         seat = torch.arange(first_seat, first_seat + len(places), device=places.device)[:, None]
         for index, kind in enumerate(self._config.kinds):
             layer = self._decoder.unpacked(index)
-            heads = layer.project(residual, turns[kind.rotation]).bfloat16()
+            heads = layer.project(residual, turns[kind.rotation]).to(self._dtype)
             heads = heads.unflatten(0, places.shape)
             queries, keys, values = torch.split_with_sizes(heads, sizes, 2)
             self._keys[index][seat, :, :, places] = keys
@@ -119,7 +121,7 @@ class CrowdRows:
         keys = self._keys[index][view.own, ..., : view.reach].flatten(0, 1)
         values = self._values[index][view.own, :, : view.reach].flatten(0, 1)
         scores = torch.baddbmm(view.blocked[kind], lanes, keys)
-        weights = torch.softmax(scores, -1, dtype=torch.float32).bfloat16()
+        weights = torch.softmax(scores, -1, dtype=torch.float32).to(self._dtype)
         mixed = torch.bmm(weights, values).view(seats, config.kv_heads, config.group, rows, -1)
         return mixed.permute(0, 3, 1, 2, 4).reshape(seats * rows, -1)
 
@@ -140,7 +142,7 @@ class CrowdRows:
         blind = slots > places[..., None]
         if kind.sliding is not None:
             blind |= slots <= places[..., None] - kind.sliding
-        added = torch.zeros(blind.shape, dtype=torch.bfloat16, device=places.device)
+        added = torch.zeros(blind.shape, dtype=self._dtype, device=places.device)
         added = added.masked_fill_(blind, -torch.inf).repeat(1, self._config.group, 1)
         return added.repeat_interleave(self._config.kv_heads, 0)
 
@@ -159,7 +161,8 @@ class CrowdRows:
 def seats_that_fit(lm: NativeLM) -> int:
     """How many conversations of usual length there is memory for."""
     config = lm.decoder.config
-    row_bytes = 2 * 2 * config.kv_heads * config.head_width * config.layers
+    dtype = chosen_dtype(AUTO, torch.device(lm.decoder.device).type)
+    row_bytes = 2 * dtype.itemsize * config.kv_heads * config.head_width * config.layers
     room = int(_MOST_OF_MEMORY * free_memory(lm.decoder.device))
     return max(1, room // (row_bytes * _USUAL_SLOTS))
 

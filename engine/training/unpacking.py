@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
+from engine.devices import AUTO, chosen_dtype
 from engine.models.native.native_lm import NativeLM
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def unpacked_once(lm: CausalLM) -> CausalLM:
     if not isinstance(lm, NativeLM):
         return lm
     decoder = lm.decoder
-    if _layers_bytes(decoder.config) < _MOST_OF_MEMORY * free_memory(decoder.device):
+    dtype = chosen_dtype(AUTO, torch.device(decoder.device).type)
+    if _layers_bytes(decoder.config, dtype) < _MOST_OF_MEMORY * free_memory(decoder.device):
         layers = [decoder.unpacked(index) for index in range(len(decoder.layers))]
     else:
         layers = list(decoder.layers)
@@ -37,6 +39,6 @@ def free_memory(device: str) -> int:
     return psutil.virtual_memory().available
 
 
-def _layers_bytes(config: DecoderConfig) -> int:
-    """About what a decoder's layers take in bfloat16: up to 20 squares of the hidden size each."""
-    return 2 * 20 * config.hidden**2 * config.layers
+def _layers_bytes(config: DecoderConfig, dtype: torch.dtype) -> int:
+    """About what a decoder's layers take: up to 20 squares of the hidden size each."""
+    return dtype.itemsize * 20 * config.hidden**2 * config.layers

@@ -15,7 +15,12 @@ import torch
 from engine.errors import ModelError
 from engine.models.blocks import Codes, read_codes, read_floats
 from engine.models.native.gguf_config import FLOATS, read_config
-from engine.models.native.linear import joined, linear_of_codes, linear_of_floats
+from engine.models.native.linear import (
+    joined,
+    linear_for_many_rows,
+    linear_of_codes,
+    linear_of_floats,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,11 +87,11 @@ class GgufSource:
         return linear_of_codes(codes.to(self.device), kinds.pop())
 
     def unpacked(self, names: Sequence[str], order: Tensor | None = None) -> Linear:
-        """The same with weights in bfloat16."""
+        """The same with weights rounded to bfloat16, for many rows."""
         by_kind = groupby(names, lambda name: self._file.tensors[name].type.name)
         parts = [self._weights(list(group)).to(torch.bfloat16) for _, group in by_kind]
         weights = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return linear_of_floats(_ordered(weights, order).to(self.device))
+        return linear_for_many_rows(_ordered(weights, order).to(self.device))
 
     def lookup(self, name: str) -> Callable[[Tensor], Tensor]:
         """Rows of a matrix straight from the file's blocks: ids (n,) to (n, columns) float32."""

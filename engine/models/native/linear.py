@@ -1,4 +1,4 @@
-"""Projections whose every row has the same bits alone and beside others: packed codes, or bfloat16.
+"""Projections whose every row has the same bits alone and beside others: packed codes, or dense.
 
 torch's packed 4-bit product computes (code - 8) * scale + zero in groups of at least 32 columns,
 with scales and zeros in bfloat16. Relative to the exact product (root mean square; weights and
@@ -28,7 +28,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from engine.devices import AUTO, chosen_dtype
 from engine.models.blocks import Codes
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ _ROW_BLOCK = 16
 """The packed layout takes whole blocks of this many outputs."""
 
 _SLICE_ROWS = 4096
+_FEWEST_ROWS = 8
+"""Float32 products of fewer rows are summed in another order."""
+
 _CUDA_INNER_TILES = 2
 """How many tiles of 16 inputs the CUDA layout puts together: 2, for any multiple of 32 inputs."""
 
@@ -64,6 +69,13 @@ class Linear(Protocol):
 def linear_of_floats(weight: Tensor) -> Linear:
     """A projection with weights (outputs, inputs) in bfloat16."""
     return Dense(weight)
+
+
+def linear_for_many_rows(weight: Tensor) -> Linear:
+    """The same for a prompt's rows, in float32 where the processor only emulates bfloat16."""
+    if chosen_dtype(AUTO, weight.device.type) == torch.bfloat16:
+        return Dense(weight)
+    return DenseFloat32(weight)
 
 
 def linear_of_codes(codes: Codes, kind: str) -> Linear:
@@ -107,12 +119,29 @@ class Dense:
         """(rows, outputs) in bfloat16."""
         if len(rows) == 1:
             # torch's product of a matrix and a single row adds up in another order.
-            return torch.nn.functional.linear(rows.repeat(2, 1), self._weight)[:1]
-        return torch.nn.functional.linear(rows, self._weight)
+            return functional.linear(rows.repeat(2, 1), self._weight)[:1]
+        return functional.linear(rows, self._weight)
 
     def in_full(self, rows: Tensor) -> Tensor:
         """The same in float32."""
         return self(rows).float()
+
+
+class DenseFloat32:
+    """Weights in float32, (outputs, inputs): twice the room, and several times the speed."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self._weight = weight.to(torch.float32).contiguous()
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """(rows, outputs) in bfloat16."""
+        return self.in_full(rows).to(torch.bfloat16)
+
+    def in_full(self, rows: Tensor) -> Tensor:
+        """(rows, outputs) in float32."""
+        count = len(rows)
+        padded = functional.pad(rows.float(), (0, 0, 0, max(0, _FEWEST_ROWS - count)))
+        return functional.linear(padded, self._weight)[:count]
 
 
 class Packed4:

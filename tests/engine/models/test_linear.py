@@ -10,9 +10,17 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import devices
 from engine.models.blocks import read_codes, read_floats
 from engine.models.native import linear
-from engine.models.native.linear import joined, linear_of_codes, linear_of_floats, quantised
+from engine.models.native.linear import (
+    DenseFloat32,
+    joined,
+    linear_for_many_rows,
+    linear_of_codes,
+    linear_of_floats,
+    quantised,
+)
 from tests.engine.models.gguf_writer import exact, some_blocks
 
 FLOATS = ("F32", "F16", "BF16")
@@ -177,3 +185,30 @@ def test_a_product_of_packed_weights_is_as_close_as_that_of_a_files_codes(bits):
     product = linear_of_codes(codes, kind)(rows)
 
     assert error(product, rows, codes.weights()) <= stated_errors()[kind]
+
+
+# Many rows on processors that only emulate bfloat16.
+
+
+@pytest.mark.parametrize("shape", [(960, 576), (576, 1536), (48, 64)])
+def test_a_row_in_float32_has_the_same_bits_beside_any_others(shape):
+    generator = torch.Generator().manual_seed(0)
+    multiply = DenseFloat32(torch.randn(shape, generator=generator))
+    rows = torch.randn(128, shape[1], generator=generator).to(torch.bfloat16)
+
+    together = multiply.in_full(rows)
+
+    for first, last in [(0, 1), (5, 7), (3, 6), (120, 128), (64, 100), (1, 128)]:
+        assert torch.equal(multiply.in_full(rows[first:last]), together[first:last])
+        assert torch.equal(multiply(rows[first:last]), together[first:last].to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_a_prompts_rows_meet_float32_only_where_bfloat16_is_emulated(monkeypatch, emulated):
+    monkeypatch.setattr(devices, "_cpu_multiplies_bfloat16", lambda: not emulated)
+    weights, rows = normal(), inputs()
+
+    multiply = linear_for_many_rows(weights.to(torch.bfloat16))
+
+    assert isinstance(multiply, DenseFloat32) == emulated
+    assert error(multiply(rows), rows, weights.to(torch.bfloat16)) <= stated_errors()["BF16"]
