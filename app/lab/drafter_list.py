@@ -6,7 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.engine_host import family_of, takes
 from app.lab.drafter_row import DrafterRow, DrafterRowView
@@ -26,7 +34,10 @@ _OFF = "off"
 
 
 class DrafterList(QWidget):
-    """Only a click, or a number set beneath a row, changes what is chosen; nothing else does."""
+    """Only a click, or a number set beneath a row, changes what is chosen; nothing else does.
+
+    Drafters for which a file is still to be chosen are folded away: they are many.
+    """
 
     drafter_chosen = Signal(str)
     draft_file_requested = Signal(str)
@@ -46,6 +57,11 @@ class DrafterList(QWidget):
         self._length.setAccessibleName("Draft length")
         self._length.setFixedWidth(112)
         self._length.valueChanged.connect(self.draft_length_changed)
+        self._fold = QPushButton()
+        self._fold.setProperty("kind", "fold")
+        self._fold.setCheckable(True)
+        self._fold.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._fold.toggled.connect(self._show_state)
         self._column = QVBoxLayout()
         self._column.setSpacing(0)
         self._assemble()
@@ -84,6 +100,8 @@ class DrafterList(QWidget):
                 del self._kept[row.choice.spec]
             self._add(row)
         self._show_state()
+        if self._rows:
+            QWidget.setTabOrder(self._rows[-1].button, self._fold)
 
     def select(self, spec: str) -> None:
         """Show the drafter in charge; a family's row stands for its every model and numbers."""
@@ -130,8 +148,6 @@ class DrafterList(QWidget):
 
     def _add(self, row: DrafterRowView) -> None:
         self._group.addButton(row.button)
-        self._column.addWidget(row)
-        self._column.addWidget(row.settings)
         row.button.clicked.connect(lambda: self._clicked(row))
         row.file_requested.connect(partial(self.draft_file_requested.emit, row.choice.spec))
         row.settings.numbers_changed.connect(partial(self._set_numbers, row))
@@ -164,8 +180,28 @@ class DrafterList(QWidget):
         by_spec = {row.choice.spec: row for row in self._rows}
         return by_spec.get(spec, by_spec.get(family_of(spec)))
 
+    def _place(self, chosen: DrafterRowView | None) -> None:
+        """What can draft at once on top, then the fold, then what stands in it."""
+        in_fold = [
+            row
+            for row in self._rows
+            if row.choice.needs_file and row is not chosen and row.choice.spec not in self._kept
+        ]
+        widgets: list[QWidget] = []
+        for row in self._rows:
+            if row not in in_fold:
+                widgets += [row, row.settings]
+        for place, widget in enumerate((*widgets, self._fold, *in_fold)):
+            if self._column.indexOf(widget) != place:
+                self._column.insertWidget(place, widget)
+        for row in self._rows:
+            row.setVisible(self._fold.isChecked() or row not in in_fold)
+        self._fold.setVisible(bool(in_fold))
+        self._fold.setText(f"From a file · {len(in_fold)} {'▾' if self._fold.isChecked() else '▸'}")
+
     def _show_state(self) -> None:
         chosen = self._row_of(self._chosen)
+        self._place(chosen)
         for row in self._rows:
             kept = self._kept.get(row.choice.spec, row.choice.spec)
             spec = self._chosen if row is chosen else kept

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QRadioButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QRadioButton, QSpinBox, QWidget
 
 from app.lab.drafter_list import AS_IT_PAYS, LONGEST_DRAFT, DrafterList, DrafterRow
 from tests.app.fakes import LOOKAHEAD
@@ -62,6 +62,32 @@ def row(drafters: DrafterList, label: str) -> QWidget:
 
 def length_box(drafters: DrafterList) -> QSpinBox:
     return part_of(drafters, QSpinBox)
+
+
+def fold(drafters: DrafterList) -> QPushButton:
+    return part_of(drafters, QPushButton)
+
+
+def test_what_needs_a_file_first_is_folded_away(drafters):
+    assert row(drafters, "N-gram").isVisible()
+    assert not row(drafters, "Draft model…").isVisible()
+    assert fold(drafters).text() == "From a file · 1 ▸"
+
+    fold(drafters).click()
+
+    assert row(drafters, "Draft model…").isVisible()
+    assert fold(drafters).text() == "From a file · 1 ▾"
+
+
+def test_a_drafter_whose_file_was_chosen_once_stands_among_the_others(drafters):
+    drafters.select("draft-model:/models/small.gguf")
+
+    assert row(drafters, "Draft model…").isVisible()
+    assert not fold(drafters).isVisible()
+
+    drafters.select("ngram")
+
+    assert row(drafters, "Draft model…").isVisible()
 
 
 def test_a_click_chooses_and_tells_once(drafters, told):
