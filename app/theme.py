@@ -2,11 +2,12 @@
 
 Widgets ask for a look by the dynamic property `kind`, which resources/themes/window.qss knows:
 
-- QPushButton, QToolButton: none (outlined), "primary" (filled), "toggle" (checkable), "quiet".
+- QPushButton: none (outlined), "primary" (filled), "toggle" (checkable), "quiet", "fold".
+- QToolButton: "quiet"; none is left as the system has it.
 - QLabel: none (15 px), "muted" (13 px), "small" (12 px), "heading" (12 px, half bold), "title"
-  (15 px, half bold), "number" (15 px, bold), "pill-value" (12 px, half bold), "error" (12 px).
+  (15 px, half bold), "number" (15 px, bold), "pill-value" (12 px, half bold).
 - QFrame: "card", "user-turn", "code", "composer", "pill", "row", "banner", "note".
-- QProgressBar: "thin". QPlainTextEdit: "field" (framed).
+- QProgressBar: "thin". QPlainTextEdit: "field" (framed). QTextEdit: "error" (12 px).
 """
 
 from __future__ import annotations

@@ -17,10 +17,12 @@ from engine.costs import CostModel
 from engine.devices import Device, check_dtype, chosen_device, devices
 from engine.drafters import FAMILIES
 from engine.drafters.listing import DrafterChoice, build_drafter, drafter_choices
+from engine.drafters.shipped import shipped
 from engine.errors import EngineError, LoadCancelled, ModelError
 from engine.kept_costs import CostFile, Kept, Trial
 from engine.models.catalog import DEFAULT, ModelSource, find_model
 from engine.models.draft_models import DraftModels
+from engine.models.fingerprint import fingerprint
 from engine.models.folders import cache_folder
 from engine.models.loading import load_lm
 from engine.models.memory import give_back_freed_memory
@@ -82,8 +84,8 @@ class Engine:
         self._native = native
         self._draft_models = draft_models
         self.costs = CostModel()
-        self.draft_path: str | None = None
         self._path = source.path
+        self._fingerprint = fingerprint(source)
         self._trials: dict[str, Trial] = {}
 
     @classmethod
@@ -161,10 +163,11 @@ class Engine:
 
     def draft_lm(self, path: str) -> CausalLM:
         """Another model for drafting, loaded once."""
-        lm = self._draft_models.lm(path)
-        if lm is not self.lm:
-            self.draft_path = path
-        return lm
+        return self._draft_models.lm(path)
+
+    def shipped(self, family: str) -> str | None:
+        """The folder of a family's drafter that ships for these weights."""
+        return shipped(family, self._fingerprint)
 
     def shares_ids(self, path: str) -> bool:
         """Whether a draft model's ids are the target's."""

@@ -41,7 +41,8 @@ class Estimates:
 
 def estimates(planner: Planner, proposers: Sequence[str]) -> Estimates | None:
     """The numbers of whoever drafted last; None before anything is known."""
-    proposer = _spokesman(planner.notes, proposers)
+    notes = planner.notes(proposers, is_forced=False) or planner.notes(proposers, is_forced=True)
+    proposer = _spokesman(notes, proposers)
     if proposer is None or planner.costs.is_empty or not planner.prospects(proposer).is_known:
         return None
     depths = range(1, _DEPTHS + 1)
@@ -50,7 +51,7 @@ def estimates(planner: Planner, proposers: Sequence[str]) -> Estimates | None:
         survival=tuple(planner.prospects(proposer).survival.shares([None] * _DEPTHS)),
         costs=planner.ratios,
         gains=tuple(planner.expected_rate(proposer, depth) for depth in depths),
-        draft_length=_usual(_lengths(planner.notes)),
+        draft_length=_usual(_lengths(notes)),
     )
 
 
@@ -66,14 +67,14 @@ def sentence(
     if draft_length is not None:
         ahead = f"Drafting up to {draft_length} ahead in every round, as you chose"
         return f"{ahead}; {_cost_words(planner, draft_length)}."
-    asked = [note for note in planner.notes if note.asked]
-    lengths = _lengths(planner.notes)
-    proposer = _spokesman(planner.notes, proposers)
+    notes = planner.notes(proposers, is_forced=False)
+    asked = [note for note in notes if note.asked]
+    proposer = _spokesman(notes, proposers)
     if not asked or proposer is None:
         return "Drafting as far as it pays; the next rounds will show how far that is."
     name = label(proposer)
-    if lengths:
-        return _drafting_words(planner, name, lengths)
+    if _lengths(notes):
+        return _drafting_words(planner, name, notes)
     found = sum(note.found > 0 for note in asked)
     if found <= _MOSTLY * len(asked):
         nothing = f"{name} found nothing in {len(asked) - found} of the last {len(asked)} rounds"
@@ -85,11 +86,13 @@ def sentence(
     )
 
 
-def _drafting_words(planner: Planner, name: str, lengths: Sequence[int]) -> str:
+def _drafting_words(planner: Planner, name: str, notes: Sequence[Note]) -> str:
+    lengths = _lengths(notes)
     usual, most = _usual(lengths), max(lengths)
+    rate = sum(note.tokens for note in notes) / sum(note.spent for note in notes)
     mostly = "" if usual == most else f", mostly {usual}"
     done = f"Drafting up to {most} ahead{mostly}, with {name}"
-    return f"{done}: {planner.rate:.1f} × plain of late; {_cost_words(planner, usual)}."
+    return f"{done}: {rate:.1f} × plain of late; {_cost_words(planner, usual)}."
 
 
 def _cost_words(planner: Planner, depth: int) -> str:

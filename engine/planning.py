@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from engine.costs import COUNTS, MOST_ROWS, CostModel
 from engine.draft import NO_DRAFT, Draft
-from engine.events import Outcome
 from engine.prospects import Backoff, Prospects
+from engine.survival import first_grades, judged_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from engine.events import Outcome
 
 _FIRST_DRAFT = 2
 """How far a proposer drafts that nobody knows yet."""
@@ -85,12 +87,17 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is remembered of a round for words: who was asked, and who drafted how far."""
+    """What is remembered of a round for words: who was asked, and who drafted how far.
+
+    tokens, spent: what it brought and took, the latter in plain rounds.
+    """
 
     asked: tuple[str, ...]
     proposer: str | None
     found: int
     drafted: int
+    tokens: int
+    spent: float
 
 
 class Planner:
@@ -102,7 +109,8 @@ class Planner:
 
     def __init__(self, costs: CostModel | None = None) -> None:
         self.costs = costs or CostModel()
-        self.notes: deque[Note] = deque(maxlen=_REMEMBERED_ROUNDS)
+        self._notes: deque[Note] = deque(maxlen=_REMEMBERED_ROUNDS)
+        self._noted: tuple[Sequence[str], bool] = (), False
         self._known: dict[str, Prospects] = {}
         self._round = 0
         self._probes = Backoff(_PROBE_GAP)
@@ -121,13 +129,18 @@ class Planner:
     def begin_reply(self) -> None:
         """What earlier replies have taught goes on counting, but for less."""
         self._tokens = self._rounds = _RATE_WEIGHT
-        self.notes.clear()
+        self._notes.clear()
         for prospects in self._known.values():
             prospects.survival.fade(_PRIOR_WEIGHT)
             prospects.trials.begin_anew(self._round)
 
     def budget(self, proposers: Sequence[str], limits: Limits) -> Budget:
         """How far each of the proposers may draft in the next round."""
+        noted = tuple(proposers), limits.draft_length is not None
+        if noted != self._noted:
+            # What others did, or these were made to do, tells nothing of what they choose to do.
+            self._noted = noted
+            self._notes.clear()
         self._asked, self._found, self._expected = {}, {}, inf
         self._cache_tokens, self._probing = limits.cache_tokens, False
         most = max(0, limits.remaining_tokens - 1)
@@ -167,9 +180,13 @@ class Planner:
         self._tokens = _RATE_MEMORY * self._tokens + played.tokens
         self._rounds = _RATE_MEMORY * self._rounds + spent
         self._round += 1
-        self._observe_draft(played, gain)
+        self._observe_draft(played, gain, spent)
         if played.rows == 1:
             self._observe_plain()
+
+    def notes(self, proposers: Sequence[str], *, is_forced: bool) -> Sequence[Note]:
+        """The last rounds, if these were in charge and their length was forced, or was not."""
+        return tuple(self._notes) if self._noted == (tuple(proposers), is_forced) else ()
 
     def prospects(self, proposer: str) -> Prospects:
         """What is known of a proposer."""
@@ -235,13 +252,13 @@ class Planner:
         # A drawn node is never dropped for what it is, and who was asked at a price decided before.
         may_cut = cheap and draft.is_deterministic
         sizes = _beginnings(draft) if may_cut else [(len(draft), max(draft.depths))]
-        place, gain = prospects.best(_grades(draft), sizes, self.ratios, self.rate)
+        place, gain = prospects.best(first_grades(draft), sizes, self.ratios, self.rate)
         self._expected = gain
         if may_cut and gain <= 0.0 and not prospects.trials.is_due(self._round):
             return NO_DRAFT, 0.0
         return draft.first(sizes[place][0]) if may_cut else draft, gain
 
-    def _observe_draft(self, played: Played, gain: float) -> None:
+    def _observe_draft(self, played: Played, gain: float, spent: float) -> None:
         draft = played.draft
         proposer = draft.drafters[0] if len(draft) else None
         asked = tuple(name for name, share in self._asked.items() if share.depth)
@@ -256,13 +273,13 @@ class Planner:
             if prospects.is_known and expected <= 0.0:
                 prospects.trials.tried(self._round, paid=gain >= 0.0, loss=-expected)
             prospects.asked(played.draft_seconds, found)
-            prospects.survival.add(_judged_places(draft, played.outcomes))
+            prospects.survival.add(judged_places(draft, played.outcomes))
         elif len(asked) == 1:
             self.prospects(asked[0]).asked(played.draft_seconds, 0)
             if riders:
                 self.prospects(asked[0]).trials.tried(self._round, paid=False, loss=-gain)
         found = sum(self._found.values())
-        self.notes.append(Note(asked, proposer, found, len(draft)))
+        self._notes.append(Note(asked, proposer, found, len(draft), played.tokens, spent))
 
     def _observe_plain(self) -> None:
         if self._probing:
@@ -277,23 +294,3 @@ def _beginnings(draft: Draft) -> list[tuple[int, int]]:
     depths = accumulate(draft.depths, max)
     whole = len(draft)
     return [(n, depth) for n, depth in enumerate(depths, 1) if n + 1 in COUNTS or n == whole]
-
-
-def _grades(draft: Draft) -> list[int | None]:
-    """The grade of the first node at each depth."""
-    if not draft.grades or draft.is_chain:
-        return list(draft.grades or (None,) * max(draft.depths))
-    firsts = dict(zip(reversed(draft.depths), reversed(draft.grades), strict=True))
-    return [firsts[depth] for depth in sorted(firsts)]
-
-
-def _judged_places(draft: Draft, outcomes: Sequence[Outcome]) -> list[tuple[int, int, bool]]:
-    """Grade, depth and whether a proposal was kept, of every place of a draft that was reached."""
-    places: dict[int, tuple[int, int, bool]] = {}
-    for node, (parent, outcome) in enumerate(zip(draft.parents, outcomes, strict=True)):
-        if outcome is not Outcome.NOT_REACHED:
-            grade, depth, kept = places.get(
-                parent, (draft.grades[node] if draft.grades else 0, draft.depths[node], False)
-            )
-            places[parent] = (grade, depth, kept or outcome is Outcome.KEPT)
-    return list(places.values())

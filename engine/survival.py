@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.events import Outcome
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from engine.draft import Draft
 
 Grade = int
 """A drafter's own word for how sure it is of a node; nodes of one grade are taken to be alike."""
@@ -114,3 +118,23 @@ class _Counts:
 
 def _weighed(kept: float, judged: float, guess: float) -> float:
     return (kept + _GUESS_WEIGHT * guess) / (judged + _GUESS_WEIGHT)
+
+
+def judged_places(draft: Draft, outcomes: Sequence[Outcome]) -> list[tuple[int, int, bool]]:
+    """Grade, depth and whether a proposal was kept, of every place of a draft that was reached."""
+    places: dict[int, tuple[int, int, bool]] = {}
+    for node, (parent, outcome) in enumerate(zip(draft.parents, outcomes, strict=True)):
+        if outcome is not Outcome.NOT_REACHED:
+            grade, depth, kept = places.get(
+                parent, (draft.grades[node] if draft.grades else 0, draft.depths[node], False)
+            )
+            places[parent] = (grade, depth, kept or outcome is Outcome.KEPT)
+    return list(places.values())
+
+
+def first_grades(draft: Draft) -> list[int | None]:
+    """The grade of the first node at each depth, None throughout where there are no grades."""
+    if not draft.grades or draft.is_chain:
+        return list(draft.grades or (None,) * max(draft.depths))
+    firsts = dict(zip(reversed(draft.depths), reversed(draft.grades), strict=True))
+    return [firsts[depth] for depth in sorted(firsts)]

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.engine_host import family_of, takes
 from app.lab.drafter_row import DrafterRow, DrafterRowView
@@ -36,23 +29,26 @@ _OFF = "off"
 class DrafterList(QWidget):
     """Only a click, or a number set beneath a row, changes what is chosen; nothing else does.
 
-    Drafters for which a file is still to be chosen are folded away: they are many.
+    Drafters for which something is still to be chosen are folded away: they are many.
     """
 
     drafter_chosen = Signal(str)
-    draft_file_requested = Signal(str)
+    draft_file_requested = Signal(str, QPoint)
+    """For which family, and where on the screen its row ends."""
     draft_length_changed = Signal(int)
     tree_nodes_changed = Signal(int)
+    focus_moved = Signal(QWidget)
+    """To this row, by an arrow."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[DrafterRowView] = []
+        self._placed: Sequence[QWidget] = ()  # From the top.
         self._chosen = _OFF
         self._asked: str | None = None  # what was chosen here, until it is in force or refused
         self._tree_nodes = CHAIN
         self._measures: dict[str, str] = {}
         self._kept: dict[str, str] = {}  # family: the spec with what was chosen of it last
-        self._group = QButtonGroup(self)
         self._length = whole_field(AS_IT_PAYS, AS_IT_PAYS, LONGEST_DRAFT, zero="as it pays")
         self._length.setAccessibleName("Draft length")
         self._length.setFixedWidth(112)
@@ -89,7 +85,6 @@ class DrafterList(QWidget):
         """Offer a target's drafters; what was chosen stays chosen, what was measured goes."""
         self._measures.clear()
         for row in self._rows:
-            self._group.removeButton(row.button)
             for widget in (row, row.settings):
                 self._column.removeWidget(widget)
                 widget.hide()
@@ -100,8 +95,6 @@ class DrafterList(QWidget):
                 del self._kept[row.choice.spec]
             self._add(row)
         self._show_state()
-        if self._rows:
-            QWidget.setTabOrder(self._rows[-1].button, self._fold)
 
     def select(self, spec: str) -> None:
         """Show the drafter in charge; a family's row stands for its every model and numbers."""
@@ -116,9 +109,13 @@ class DrafterList(QWidget):
         self._chosen = spec
         self._show_state()
 
-    def apply_measure(self, spec: str, tokens_per_pass: float, speedup: float | None) -> None:
-        """Show what a drafter has gained here, as measured last."""
-        gain = "plain" if spec == _OFF else "" if speedup is None else f"{speedup:.1f} ×"
+    def apply_measure(
+        self, spec: str, tokens_per_pass: float, speedup: float | None, drafted: int
+    ) -> None:
+        """Show what a drafter has gained here, as measured last; drafted: how many tokens."""
+        gain = "" if speedup is None else f"{speedup:.1f} ×"
+        if not drafted:
+            gain = "plain" if spec == _OFF else "nothing drafted"
         self._measures[spec] = " · ".join(part for part in (f"{tokens_per_pass:.1f}", gain) if part)
         self._show_state()
 
@@ -147,21 +144,35 @@ class DrafterList(QWidget):
         column.addLayout(length)
 
     def _add(self, row: DrafterRowView) -> None:
-        self._group.addButton(row.button)
         row.button.clicked.connect(lambda: self._clicked(row))
-        row.file_requested.connect(partial(self.draft_file_requested.emit, row.choice.spec))
+        row.button.left.connect(partial(self._move_focus, row))
+        row.file_requested.connect(lambda: self._ask_for_file(row))
         row.settings.numbers_changed.connect(partial(self._set_numbers, row))
         row.settings.tree_nodes_changed.connect(self._change_tree_nodes)
 
     def _clicked(self, row: DrafterRowView) -> None:
         chosen_already = row is self._row_of(self._chosen)
         spec = self._kept.get(row.choice.spec, row.choice.spec)
-        if row.choice.needs_file and (chosen_already or ":" not in spec):
+        if row.choice.needs and (chosen_already or ":" not in spec):
             # Chosen only when the file has been: until then what drafts now stays marked.
-            self._show_state()
-            self.draft_file_requested.emit(row.choice.spec)
+            self._ask_for_file(row)
         elif not chosen_already:
             self._ask_for(spec)
+
+    def _ask_for_file(self, row: DrafterRowView) -> None:
+        self.draft_file_requested.emit(row.choice.spec, row.corner)
+
+    def _move_focus(self, row: DrafterRowView, steps: int) -> None:
+        rows = self._reachable()
+        place = rows.index(row) + steps
+        if 0 <= place < len(rows):
+            rows[place].button.setFocus(Qt.FocusReason.TabFocusReason)
+            self.focus_moved.emit(rows[place])
+
+    def _reachable(self) -> list[DrafterRowView]:
+        """The rows that can be gone to, from the top."""
+        rows = [part for part in self._placed if isinstance(part, DrafterRowView)]
+        return [row for row in rows if row.isEnabled() and not row.isHidden()]
 
     def _set_numbers(self, row: DrafterRowView, numbers: str) -> None:
         if row is self._row_of(self._chosen):
@@ -185,19 +196,30 @@ class DrafterList(QWidget):
         in_fold = [
             row
             for row in self._rows
-            if row.choice.needs_file and row is not chosen and row.choice.spec not in self._kept
+            if row.choice.needs and row is not chosen and row.choice.spec not in self._kept
         ]
-        widgets: list[QWidget] = []
-        for row in self._rows:
-            if row not in in_fold:
-                widgets += [row, row.settings]
-        for place, widget in enumerate((*widgets, self._fold, *in_fold)):
-            if self._column.indexOf(widget) != place:
-                self._column.insertWidget(place, widget)
+        listed = [row for row in self._rows if row not in in_fold]
+        parts = [part for row in listed for part in (row, row.settings)] + [self._fold, *in_fold]
+        if parts != self._placed:
+            self._placed = parts
+            for place, part in enumerate(parts):
+                self._column.insertWidget(place, part)
+            self._order_stops(listed, in_fold)
         for row in self._rows:
             row.setVisible(self._fold.isChecked() or row not in in_fold)
+        arrow = "▾" if self._fold.isChecked() else "▸"
         self._fold.setVisible(bool(in_fold))
-        self._fold.setText(f"From a file · {len(in_fold)} {'▾' if self._fold.isChecked() else '▸'}")
+        self._fold.setText(f"From a file or folder · {len(in_fold)} {arrow}")
+
+    def _order_stops(
+        self, listed: Sequence[DrafterRowView], in_fold: Sequence[DrafterRowView]
+    ) -> None:
+        """Let the tab key go from the top to the bottom, too."""
+        stops = [stop for row in listed for stop in (row.button, *row.settings.stops)]
+        stops += [self._fold, *(row.button for row in in_fold)]
+        # Round the length, so that whatever comes after it goes on doing so.
+        for first, second in pairwise([self._length, *stops, self._length]):
+            QWidget.setTabOrder(first, second)
 
     def _show_state(self) -> None:
         chosen = self._row_of(self._chosen)
@@ -207,6 +229,10 @@ class DrafterList(QWidget):
             spec = self._chosen if row is chosen else kept
             row.show_state(chosen=row is chosen, spec=spec, measure=self._measures.get(spec))
             row.settings.show_tree_nodes(self._tree_nodes)
+        reachable = self._reachable()
+        stop = chosen if chosen in reachable else next(iter(reachable), None)
+        for row in self._rows:
+            row.set_tab_stop(row is stop)
         drafts = self._chosen != _OFF
         self._length.setEnabled(drafts)
         self._length.setToolTip(

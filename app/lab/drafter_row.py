@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Self
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QRadioButton
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QBoxLayout, QFrame, QRadioButton
 
 from app.elided import ElidedLabel
 from app.engine_host import numbers_of
@@ -16,19 +16,22 @@ from app.lab.drafter_settings import DrafterSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QMouseEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 
     from engine.drafters.family import Setting
     from engine.engine import DrafterChoice
 
-_NAME_PIXELS = 96
+_NAME_PIXELS = 168
+_EDGE, _GAP = 8, 8
+_LABEL_INDENT = 22  # Where a radio button's words begin, behind its mark.
+_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1}
 _MEASURE_HINT = "Tokens per pass · times plain speed, as last measured here."
 _ANOTHER_HINT = "Click the file's name to choose another."
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterRow:
-    """What a row shows. reason: why it cannot be used, or None. needs_file: one is chosen first.
+    """What a row shows. reason: why it cannot be used, or None. needs: what is chosen first, if so.
 
     note: what to know of it; its first words, up to a semicolon, fit into the row. settings,
     grows_trees: what can be set.
@@ -37,7 +40,7 @@ class DrafterRow:
     spec: str
     label: str
     reason: str | None = None
-    needs_file: bool = False
+    needs: str | None = None
     note: str | None = None
     settings: Sequence[Setting] = ()
     grows_trees: bool = False
@@ -49,11 +52,39 @@ class DrafterRow:
             choice.spec,
             choice.label,
             choice.reason,
-            choice.needs_file,
+            choice.needs,
             choice.note,
             choice.settings,
             choice.grows_trees,
         )
+
+
+class RowButton(QRadioButton):
+    """Says what is asked of it and leaves it to the list what is marked, and where the focus goes.
+
+    Space, Enter and a click ask for the drafter; arrows only lead to another row.
+    """
+
+    left = Signal(int)
+    """How many rows further down an arrow leads."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.setAutoExclusive(False)
+        self.setMinimumWidth(1)  # A long label must not decide on the panel's width.
+
+    def nextCheckState(self) -> None:  # noqa: N802 - Qt's own method
+        """Not a click, but the list changes the mark."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows and Enter; Space is the button's own."""
+        key = Qt.Key(event.key())
+        if key in _STEPS:
+            self.left.emit(_STEPS[key])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
 
 
 class DrafterRowView(QFrame):
@@ -67,7 +98,7 @@ class DrafterRowView(QFrame):
     def __init__(self, choice: DrafterRow) -> None:
         super().__init__()
         self.choice = choice
-        self.button = QRadioButton(choice.label)
+        self.button = RowButton(choice.label)
         self.settings = DrafterSettings(
             choice.label.rstrip("…"), choice.settings, grows_trees=choice.grows_trees
         )
@@ -75,21 +106,21 @@ class DrafterRowView(QFrame):
         self._fact.setProperty("kind", "small")
         self.setProperty("kind", "row")
         self.setEnabled(choice.reason is None)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 5, 8, 5)
-        row.addWidget(self.button)
-        row.addStretch(1)
-        row.addWidget(self._fact)
+        self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._line.setContentsMargins(_EDGE, 4, _EDGE, 4)
+        self._line.setSpacing(0)
+        self._line.addWidget(self.button)
+        self._line.addStretch(1)
+        self._line.addWidget(self._fact, 0, Qt.AlignmentFlag.AlignLeft)
+
+    @property
+    def corner(self) -> QPoint:
+        """Where on the screen it ends, and what it asks may begin."""
+        return self.mapToGlobal(self.rect().bottomLeft())
 
     def show_state(self, *, chosen: bool, spec: str, measure: str | None) -> None:
         """Show whether this drafter is in charge, and the fact about it that matters most."""
-        # A group of exclusive buttons lets none be unchecked but by checking another.
-        group = self.button.group()
-        if group is not None:
-            group.setExclusive(False)
         self.button.setChecked(chosen)
-        if group is not None:
-            group.setExclusive(True)
         self._show_fact(spec, measure)
         self.settings.show_numbers(numbers_of(spec))
         self.settings.setVisible(chosen and not self.settings.is_empty)
@@ -98,11 +129,17 @@ class DrafterRowView(QFrame):
             for widget in (self, self.button):
                 widget.style().unpolish(widget)
                 widget.style().polish(widget)
+        self._fit()
+
+    def set_tab_stop(self, stop: bool) -> None:
+        """Whether the tab key stops here: it does at one row of the list, arrows at every one."""
+        policy = Qt.FocusPolicy.StrongFocus if stop else Qt.FocusPolicy.ClickFocus
+        self.button.setFocusPolicy(policy)
 
     def _show_fact(self, spec: str, measure: str | None) -> None:
         choice = self.choice
-        path = spec.partition(":")[2] if choice.needs_file else ""
-        wanted = "choose a file" if choice.needs_file and not path else ""
+        path = spec.partition(":")[2] if choice.needs else ""
+        wanted = f"choose {choice.needs}" if choice.needs and not path else ""
         note = (choice.note or "") if spec == choice.spec else ""
         name = self._shortened(PurePath(path).name) if measure else PurePath(path).name
         facts = [name, measure or note.partition(";")[0], wanted]
@@ -117,11 +154,25 @@ class DrafterRowView(QFrame):
         mode = Qt.TextElideMode.ElideMiddle
         return self._fact.fontMetrics().elidedText(name, mode, _NAME_PIXELS)
 
+    def _fit(self) -> None:
+        """The fact stands beside the label where there is room for both, and else beneath it."""
+        fact = self._fact.fontMetrics().horizontalAdvance(self._fact.text())
+        needed = self.button.sizeHint().width() + _GAP + fact
+        beside = not fact or needed <= self.contentsRect().width() - 2 * _EDGE
+        directions = QBoxLayout.Direction
+        self._line.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
+        self._fact.setContentsMargins(0 if beside else _LABEL_INDENT, 0, 0, 0)
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """The row is one target, but for what stands on its right where that is a file."""
         if event.button() is not Qt.MouseButton.LeftButton:
             return
-        if self.choice.needs_file and self._fact.geometry().contains(event.position().toPoint()):
+        if self.choice.needs and self._fact.geometry().contains(event.position().toPoint()):
             self.file_requested.emit()
         else:
             self.button.click()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Find a place for the fact anew."""
+        super().resizeEvent(event)
+        self._fit()

@@ -20,12 +20,12 @@ CHAIN = 0
 """The number of tree nodes at which drafts are chains."""
 
 _PAUSE_MS = 300  # Several steps of an arrow are one change.
-_INDENT, _GAP = 28, 8
-_COLUMNS, _FIELD_PIXELS = 3, 80
+_EDGE = _GAP = 8
+_COLUMNS, _FIELD_PIXELS = 4, 64
 
 
 class DrafterSettings(QWidget):
-    """Tells of changes by hand only. is_empty: whether there is nothing to set."""
+    """Tells of changes by hand only. stops: its fields, in their order."""
 
     numbers_changed = Signal(str)
     """As they stand in a spec, "7x5x7"."""
@@ -40,11 +40,16 @@ class DrafterSettings(QWidget):
         self._pause.setSingleShot(True)
         self._pause.setInterval(_PAUSE_MS)
         self._pause.timeout.connect(self._tell)
-        self.is_empty = not settings and not grows_trees
-        self._assemble(family, grows_trees=grows_trees)
+        self.stops = [*self._fields, *[self._nodes] * grows_trees]
+        self._assemble(family)
         for field in self._fields:
             field.valueChanged.connect(self._pause.start)
         self._nodes.valueChanged.connect(self.tree_nodes_changed)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to set."""
+        return not self.stops
 
     def show_numbers(self, numbers: Sequence[int]) -> None:
         """Show the numbers in charge, unless the user is changing them; none are the defaults."""
@@ -63,15 +68,13 @@ class DrafterSettings(QWidget):
     def _tell(self) -> None:
         self.numbers_changed.emit("x".join(str(field.value()) for field in self._fields))
 
-    def _assemble(self, family: str, *, grows_trees: bool) -> None:
+    def _assemble(self, family: str) -> None:
         grid = QGridLayout(self)
-        grid.setContentsMargins(_INDENT, 4, _GAP, 4)
+        grid.setContentsMargins(_EDGE, 4, _EDGE, 4)
         grid.setHorizontalSpacing(_GAP)
         grid.setVerticalSpacing(0)
-        labelled = [*zip((s.label for s in self._settings), self._fields, strict=True)]
-        if grows_trees:
-            labelled.append(("Tree nodes", self._nodes))
-        for place, (words, field) in enumerate(labelled):
+        labels = [*(setting.label for setting in self._settings), "Tree nodes"]
+        for place, (words, field) in enumerate(zip(labels, self.stops, strict=False)):
             row, column = divmod(place, _COLUMNS)
             grid.addWidget(_label(words, field, family), 2 * row, column)
             grid.addWidget(field, 2 * row + 1, column)

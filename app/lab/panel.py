@@ -50,6 +50,9 @@ class LabPanel(QScrollArea):
         self.setFixedWidth(PANEL_PIXELS)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # Its parts are stops of the tab key; the keys that scroll reach it from each of them.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.drafters.focus_moved.connect(self.ensureWidgetVisible)
         self._assemble()
 
     def restore(self, settings: Settings) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REDRAW_MS = 100
 WORDS_MS = 500
 NO_FIGURE = "—"
-_PLOT_PIXELS = 128
+_PLOT_PIXELS = 96
 _FEWEST_ACROSS = 60  # So that the first points do not leap across the card.
 _GRID_LINES = 5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer
@@ -23,7 +23,7 @@ from engine.events import Outcome, Round
 from engine.stats import RoundCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from PySide6.QtGui import QResizeEvent
 
@@ -31,13 +31,19 @@ if TYPE_CHECKING:
 
 _PAUSE_MS = 250  # Words that change faster cannot be read.
 _TREE_PIXELS = 176
-_HEADS = ("Proposed", "p", "By", "Outcome")
+_LEAST_COLUMN = 20
+_HEADS = ("#", "Proposed", "p", "By", "Outcome")
 _HINTS = (
-    "The tokens that were proposed, each under the one that it follows.",
+    "How far ahead. A token follows the nearest one above it that is one less far.",
+    "The tokens that were proposed, path by path.",
     "The target's probability of it.",
     "The drafter that proposed it.",
     "What became of it.",
 )
+_PROPOSED = 1  # Its column.
+_ROOT = -1  # The parent of what was proposed first.
+_DEPTHS_TOLD = 8
+_UNBROKEN = "\N{NO-BREAK SPACE}"
 _NOTHING, _DOT = "Nothing decoded yet", " · "
 _FOLD_PADDING = 24
 _SHOWN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
@@ -117,13 +123,10 @@ class RoundsSection(QWidget):
 
     def _show_nodes(self, nodes: Sequence[Node]) -> None:
         self._tree.clear()
-        items: list[QTreeWidgetItem] = []
-        for node in nodes:
-            above = self._tree if node.parent < 0 else items[node.parent]
-            item = QTreeWidgetItem(above, _cells(node))
+        for node in _path_by_path(nodes):
+            item = QTreeWidgetItem(self._tree, _cells(node))
+            item.setToolTip(_PROPOSED, item.text(_PROPOSED))  # The column may be too narrow.
             item.setDisabled(node.outcome is Outcome.NOT_REACHED)
-            items.append(item)
-        self._tree.expandAll()
 
     def _assemble(self) -> None:
         grid = FieldGrid()
@@ -152,9 +155,7 @@ def _tree() -> QTreeWidget:
     tree = QTreeWidget()
     tree.setAccessibleName("Draft of the round")
     tree.setFixedHeight(_TREE_PIXELS)
-    tree.setIndentation(8)
-    tree.setRootIsDecorated(False)
-    tree.setItemsExpandable(False)
+    tree.setIndentation(0)  # Deep paths would leave no room for their tokens.
     tree.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
     tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     tree.setHeaderLabels(_HEADS)
@@ -162,14 +163,28 @@ def _tree() -> QTreeWidget:
         tree.headerItem().setToolTip(column, hint)
     header = tree.header()
     header.setStretchLastSection(False)
+    header.setMinimumSectionSize(_LEAST_COLUMN)
     header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    header.setSectionResizeMode(_PROPOSED, QHeaderView.ResizeMode.Stretch)
     return tree
+
+
+def _path_by_path(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Each node with all that follows it before the next beside it."""
+    below: defaultdict[int, list[int]] = defaultdict(list)
+    for place, node in enumerate(nodes):
+        below[node.parent].append(place)
+    waiting = below[_ROOT][::-1]
+    while waiting:
+        place = waiting.pop()
+        yield nodes[place]
+        waiting += below[place][::-1]
 
 
 def _cells(node: Node) -> list[str]:
     p = "" if node.p is None else f"{node.p:.2f}"
-    return [node.text.translate(_SHOWN) or f"id {node.id}", p, node.drafter, str(node.outcome)]
+    text = node.text.translate(_SHOWN) or f"id {node.id}"
+    return [str(node.depth), text, p, node.drafter, str(node.outcome)]
 
 
 def _summary(done: Round) -> str:
@@ -182,5 +197,7 @@ def _summary(done: Round) -> str:
 def _survival_words(shares: Sequence[float]) -> str:
     if not shares:
         return "Nothing has been drafted in this reply."
-    words = ", ".join(f"{depth}: {share:.0%}" for depth, share in enumerate(shares, start=1))
-    return f"Held in this reply, by how far ahead: {words.replace('%', ' %')}"
+    told = enumerate(shares[:_DEPTHS_TOLD], start=1)
+    words = [_UNBROKEN.join((f"{depth}:", f"{100 * share:.0f}", "%")) for depth, share in told]
+    further = ["…"] * (len(shares) > _DEPTHS_TOLD)
+    return f"Held in this reply, by how far ahead: {', '.join([*words, *further])}"

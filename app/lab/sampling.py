@@ -68,28 +68,29 @@ class SamplingSection(QWidget):
         self._connect()
         self._show_state()
 
-    def params(self) -> ReplyParams:
-        """The choices as they stand."""
+    def params(self, seed: int | None = None) -> ReplyParams:
+        """The choices as they stand; seed: another one than the field's."""
         sampling = SamplingParams(
             temperature=self._temperature.value(),
             top_k=self._top_k.value(),
             top_p=self._top_p.value(),
             min_p=self._min_p.value(),
             repetition_penalty=self._penalty.value(),
-            seed=min(int(self._seed.text() or 0), _HIGHEST_SEED),
+            seed=self._pinned_seed() if seed is None else seed,
             rule=Rule(self._rule.currentData()),
         )
         return ReplyParams(sampling, self._most_tokens.value(), self._stop_texts())
 
     def next_params(self) -> ReplyParams:
         """The choices for a new reply: with a fresh seed if each reply is to have its own."""
-        if self._new_seed.isChecked():
-            self.draw_seed()
-        return self.params()
+        return self.fresh_params() if self._new_seed.isChecked() else self.params()
 
-    def draw_seed(self) -> None:
-        """Put a fresh seed into its box."""
-        self._seed.setText(str(random.randrange(_DRAWN_SEEDS)))
+    def fresh_params(self) -> ReplyParams:
+        """The choices with a fresh seed; one that is to stay in its field stays there."""
+        seed = random.randrange(_DRAWN_SEEDS)
+        if self._new_seed.isChecked():
+            self._seed.setText(str(seed))
+        return self.params(seed)
 
     def system_prompt(self) -> str:
         """What the model is told before the conversation."""
@@ -146,6 +147,9 @@ class SamplingSection(QWidget):
             case str(prompt):
                 self._system.setPlainText(prompt)
 
+    def _pinned_seed(self) -> int:
+        return min(int(self._seed.text() or 0), _HIGHEST_SEED)
+
     def _stop_texts(self) -> tuple[str, ...]:
         return tuple(line for line in self._stops.toPlainText().split("\n") if line)
 
@@ -174,6 +178,7 @@ class SamplingSection(QWidget):
         self._fold.toggled.connect(self._show_state)
         self._rule.currentIndexChanged.connect(self._note_change)
         self._new_seed.toggled.connect(self._note_change)
+        self._seed.textEdited.connect(lambda: self._new_seed.setChecked(False))
         for field in (self._temperature, self._top_p, self._min_p, self._penalty):
             field.valueChanged.connect(self._note_change)
         for field in (self._top_k, self._most_tokens):

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QAction, QActionGroup, QCursor
+from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from PySide6.QtCore import QPoint
 
     from app.engine_host import LoadedTarget
     from engine.engine import Device
@@ -96,14 +98,14 @@ class DraftModelPicker(QMenu):
             lambda: choose_folder(self.parentWidget(), "Open a draft model", self._choose)
         )
 
-    def ask(self, family: str) -> None:
-        """Ask for what a family of drafters needs, where the user has just clicked.
+    def ask(self, family: str, place: QPoint) -> None:
+        """Ask for what a family of drafters needs; place: where on the screen a menu may open.
 
         Heads lie in a folder of their own; a draft model can be a file too.
         """
         self._family = family
         if family.endswith(_DRAFT_MODEL):
-            self.popup(QCursor.pos())
+            self.popup(place)
         else:
             choose_folder(self.parentWidget(), "Open heads", self._choose)
 

@@ -63,11 +63,10 @@ class Auto:
 
 
 def _build(target: Target, choice: str | None) -> Auto:
-    """choice: a draft model to take in; without it the one that was chosen last, if any was."""
+    """choice: a draft model to take in. Only the spec decides: what else was loaded does not."""
     drafters: list[Drafter] = [ngram.FAMILY.build(target, None)]
-    path = choice or target.draft_path
-    if path is not None:
-        drafters.append(draft_model.FAMILY.build(target, path))
+    if choice is not None:
+        drafters.append(draft_model.FAMILY.build(target, choice))
     skip = layer_skip.FAMILY
     if skip.reason(target) is None and target.pays(skip.name):
         drafters.append(skip.build(target, None))

@@ -74,6 +74,6 @@ def chain(first: Family, other: Family) -> Family:
         label=f"{first.label} + {other.label[:1].lower()}{other.label[1:]}",
         build=build,
         reason=reason,
-        needs_file=other.needs_file,
+        needs=other.needs,
         grows_trees=first.grows_trees or other.grows_trees,
     )

@@ -12,8 +12,8 @@ import torch
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.through_text import text_drafter
-from engine.errors import DrafterMismatch
 from engine.params import Rule
 from engine.sampling import (
     choose,
@@ -109,13 +109,13 @@ def model_drafter(lm: CausalLM, target: CausalLM, name: str) -> ModelDrafter:
 
 
 def _build(target: Target, choice: str | None) -> Drafter:
-    if choice is None:
-        raise DrafterMismatch("Choose a draft model: a GGUF file or a safetensors folder.")
-    if not target.shares_ids(choice):
-        return text_drafter(target, choice, FAMILY.name)
-    return model_drafter(target.draft_lm(choice), target.lm, FAMILY.name)
+    wanted = "a draft model, a GGUF file or a safetensors folder,"
+    path = chosen_or_shipped(target, choice, FAMILY.name, wanted=wanted)
+    if not target.shares_ids(path):
+        return text_drafter(target, path, FAMILY.name)
+    return model_drafter(target.draft_lm(path), target.lm, FAMILY.name)
 
 
 FAMILY = Family(
-    name="draft-model", label="Draft model…", build=_build, reason=needs_rewind, needs_file=True
+    name="draft-model", label="Draft model…", build=_build, reason=needs_rewind, needs="a model"
 )

@@ -17,8 +17,8 @@ from engine.drafters.eagle_loading import load_eagle, load_eagle3
 from engine.drafters.eagle_memory import EagleMemory
 from engine.drafters.eagle_tree import ConfidentPlan, FixedPlan, Growth, Plan, grow
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.tree_shape import is_chain
-from engine.errors import DrafterMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,24 +97,22 @@ class EagleDrafter:
 
 
 def _build_eagle(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle(_folder(choice), target.lm, FAMILY.name)
+    head = load_eagle(_folder(target, choice, FAMILY.name), target.lm, FAMILY.name)
     return EagleDrafter(head, target.lm, FixedPlan, name=FAMILY.name)
 
 
 def _build_eagle2(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle(_folder(choice), target.lm, FAMILY_2.name)
+    head = load_eagle(_folder(target, choice, FAMILY.name), target.lm, FAMILY_2.name)
     return EagleDrafter(head, target.lm, ConfidentPlan, name=FAMILY_2.name)
 
 
 def _build_eagle3(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle3(_folder(choice), target.lm, FAMILY_3.name)
+    head = load_eagle3(_folder(target, choice, FAMILY_3.name), target.lm, FAMILY_3.name)
     return EagleDrafter(head, target.lm, ConfidentPlan, name=FAMILY_3.name)
 
 
-def _folder(choice: str | None) -> str:
-    if choice is None:
-        raise DrafterMismatch("Choose a folder with an EAGLE head for this model.")
-    return choice
+def _folder(target: Target, choice: str | None, family: str) -> str:
+    return chosen_or_shipped(target, choice, family, wanted="a folder with an EAGLE head")
 
 
 FAMILY = Family(
@@ -122,7 +120,7 @@ FAMILY = Family(
     label="EAGLE…",
     build=_build_eagle,
     reason=needs_rewind,
-    needs_file=True,
+    needs="a folder",
     grows_trees=True,
 )
 FAMILY_2 = Family(
@@ -130,7 +128,7 @@ FAMILY_2 = Family(
     label="EAGLE-2…",
     build=_build_eagle2,
     reason=needs_rewind,
-    needs_file=True,
+    needs="a folder",
     grows_trees=True,
 )
 FAMILY_3 = Family(
@@ -138,6 +136,6 @@ FAMILY_3 = Family(
     label="EAGLE-3…",
     build=_build_eagle3,
     reason=needs_rewind,
-    needs_file=True,
+    needs="a folder",
     grows_trees=True,
 )

@@ -19,8 +19,6 @@ class Target(Protocol):
     """What a family may ask of the engine it drafts for."""
 
     lm: CausalLM
-    draft_path: str | None
-    """The draft model that was chosen last; None before one was."""
 
     def pays(self, family: str) -> bool:
         """Whether a family that calls for a trial has gained time in it."""
@@ -28,6 +26,10 @@ class Target(Protocol):
 
     def trial(self, family: str) -> Trial | None:
         """What a family's trial has shown; None where there was none."""
+        ...
+
+    def shipped(self, family: str) -> str | None:
+        """The folder of a family's drafter that ships for this target; None where none does."""
         ...
 
     def shares_ids(self, path: str) -> bool:
@@ -100,7 +102,8 @@ def _no_note(target: Target) -> None:
 class Family:
     """One entry of the list.
 
-    name: as typed and shown beside nodes; label: as listed. needs_file: has no default choice.
+    name: as typed and shown beside nodes; label: as listed. needs: what must be chosen first, as in
+    "a folder"; None where it has a default.
     grows_trees: drafts more than a chain where it may have tree nodes.
     build: a new drafter from the target and what follows the name (a path, numbers), None for the
     default.
@@ -114,7 +117,7 @@ class Family:
     label: str
     build: Callable[[Target, str | None], Drafter]
     reason: Callable[[Target], str | None]
-    needs_file: bool = False
+    needs: str | None = None
     grows_trees: bool = False
     settings: Callable[[Target], tuple[Setting, ...]] = _no_settings
     search: Callable[[Target, Sample], Trial | None] | None = None

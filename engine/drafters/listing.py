@@ -23,7 +23,7 @@ class DrafterChoice:
     spec: str
     label: str
     reason: str | None
-    needs_file: bool
+    needs: str | None
     grows_trees: bool = False
     settings: tuple[Setting, ...] = ()
     note: str | None = None
@@ -68,7 +68,7 @@ def _choice(family: Family, target: Target) -> DrafterChoice:
         family.name,
         family.label,
         reason,
-        family.needs_file,
+        None if fits and target.shipped(family.name) else family.needs,
         grows_trees=family.grows_trees,
         settings=family.settings(target) if fits else (),
         note=family.note(target) if fits else None,

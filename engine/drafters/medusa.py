@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from engine.draft import NO_DRAFT, NO_PASSENGERS, ROOT, Draft, Passengers
 from engine.drafters.family import Family, Target, needs_rewind
 from engine.drafters.medusa_heads import load_medusa
+from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.tree_shape import best_shape, is_chain
-from engine.errors import DrafterMismatch
 from engine.models.causal_lm import FINAL
 from engine.models.kv_memo import common_prefix
 
@@ -161,9 +161,9 @@ def _widths(depths: Sequence[int], ranks: Sequence[int]) -> list[int]:
 
 
 def _build(target: Target, choice: str | None) -> MedusaDrafter:
-    if choice is None:
-        raise DrafterMismatch("Choose a folder with Medusa heads for this model.")
-    heads = load_medusa(choice, target.lm, FAMILY.name)
+    wanted = "a folder with Medusa heads"
+    folder = chosen_or_shipped(target, choice, FAMILY.name, wanted=wanted)
+    heads = load_medusa(folder, target.lm, FAMILY.name)
     return MedusaDrafter(heads, end_ids=target.lm.end_ids, name=FAMILY.name)
 
 
@@ -172,6 +172,6 @@ FAMILY = Family(
     label="Medusa heads…",
     build=_build,
     reason=needs_rewind,
-    needs_file=True,
+    needs="a folder",
     grows_trees=True,
 )

@@ -128,5 +128,5 @@ FAMILY = Family(
     label="Draft model, shared words…",
     build=_build,
     reason=needs_rewind,
-    needs_file=True,
+    needs="a model",
 )

@@ -189,7 +189,6 @@ class Bench:
 
     lm: CausalLM
     draft: CausalLM
-    draft_path: str | None = None
 
     def pays(self, family: str) -> bool:
         del family
@@ -201,6 +200,9 @@ class Bench:
     def draft_lm(self, path: str) -> CausalLM:
         del path
         return self.draft
+
+    def shipped(self, family: str) -> None:
+        del family
 
     def shares_ids(self, path: str) -> bool:
         return path != OTHER_WORDS
@@ -214,7 +216,7 @@ class Bench:
         if family.name.endswith(shared_words.FAMILY.name):
             return family.build(self, OTHER_WORDS)
         if family.name not in HEADS:
-            return family.build(self, "anywhere" if family.needs_file else None)
+            return family.build(self, "anywhere" if family.needs else None)
         with TemporaryDirectory() as folder:
             return family.build(self, str(write_heads(Path(folder), family.name, self.lm)))
 

@@ -198,10 +198,9 @@ def test_without_a_draft_model_it_loads_none(lms, draft_lm):
     assert members(Bench(lms["llama"], draft_lm)) == ("ngram", "layer-skip")
 
 
-def test_a_draft_model_that_was_chosen_before_or_is_named_is_taken_in(lms, draft_lm):
+def test_a_draft_model_is_taken_in_where_it_is_named(lms, draft_lm):
     everyone = ("ngram", "draft-model", "layer-skip")
 
-    assert members(Bench(lms["llama"], draft_lm, draft_path="anywhere")) == everyone
     assert members(Bench(lms["llama"], draft_lm), "anywhere") == everyone
 
 
@@ -220,12 +219,12 @@ def test_layer_skip_is_taken_in_only_where_its_trial_paid(lms, draft_lm):
 @pytest.mark.parametrize("seed", range(4))
 def test_coupled_text_does_not_depend_on_who_drafts_how_far(temperature, seed, lms, draft_lm):
     params = SamplingParams(temperature=temperature, seed=5)
-    bench = Bench(lms["llama"], draft_lm, draft_path="anywhere")
+    bench = Bench(lms["llama"], draft_lm)
     plain = spoken(bench.lm, nobody(), LONG_PROMPT, params, most=24)
 
     reply = spoken(
         bench.lm,
-        AUTO.build(bench, None),
+        AUTO.build(bench, "anywhere"),
         LONG_PROMPT,
         params,
         most=24,
@@ -241,8 +240,8 @@ def test_coupled_text_does_not_depend_on_who_drafts_how_far(temperature, seed, l
 def test_replies_follow_the_targets_law_however_it_is_planned(rule):
     end, prompt = frozenset([0]), [1, 2, 3, 1, 2, 3, 4, 1, 2]
     lm = TableLM.random(31, end_ids=end)
-    bench = Bench(lm, TableLM.random(2, end_ids=end), draft_path="anywhere")
-    auto, memo, texts, proposers = AUTO.build(bench, None), lm.new_memo(), [], set()
+    bench = Bench(lm, TableLM.random(2, end_ids=end))
+    auto, memo, texts, proposers = AUTO.build(bench, "anywhere"), lm.new_memo(), [], set()
 
     for seed in range(1200):
         reply = spoken(

@@ -141,7 +141,7 @@ def test_it_takes_the_choice_that_the_other_takes(lms):
 
     assert skipping.name == "suffix+layer-skip"
     assert skipping.label == "Suffix + layer skip"
-    assert not skipping.needs_file
+    assert not skipping.needs
     assert skipping.build(bench, "1").proposers == ("suffix", "layer-skip")
     with pytest.raises(DrafterMismatch, match="number of layers"):
         skipping.build(bench, "many")
@@ -154,4 +154,4 @@ def test_it_does_not_fit_where_one_of_them_does_not():
 
     assert reason == "this model has a single layer"
     assert PAIR.reason(Bench(lm, lm)) is None
-    assert PAIR.needs_file
+    assert PAIR.needs == "a model"

@@ -38,9 +38,7 @@ def specs(engine, draft_folder, padded_draft_folder, other_folder, tmp_path_fact
         family: write_heads(tmp_path_factory.mktemp(family), family, engine.lm) for family in HEADS
     }
     listed = [
-        f"{choice.spec}:{heads.get(choice.spec, draft_folder)}"
-        if choice.needs_file
-        else choice.spec
+        f"{choice.spec}:{heads.get(choice.spec, draft_folder)}" if choice.needs else choice.spec
         for choice in engine.drafter_choices()
     ]
     return [

@@ -475,7 +475,7 @@ def test_a_pickle_of_a_list(tmp_path):
 
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f.name in tiny_heads.HEADS])
 def test_a_family_of_heads_wants_a_folder(family):
-    assert family.needs_file
+    assert family.needs == "a folder"
     assert family.reason(Bench(LM, LM)) is None
     with pytest.raises(DrafterMismatch, match="Choose a folder with"):
         family.build(Bench(LM, LM), None)

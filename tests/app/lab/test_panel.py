@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QRadioButton, QSpinBox
 
 from app.engine_host import Outlook
 from app.lab.drafter_list import DrafterRow
 from app.lab.panel import PANEL_PIXELS, LabPanel
 from app.settings import Settings
-from app.theme import load_theme
+from app.theme import load_theme, style_sheet
 from engine.plan_words import Estimates
 from engine.stats import BaselineReading
 from tests.app.events import ended, judged
-from tests.app.fakes import LOOKAHEAD
+from tests.app.fakes import LOOKAHEAD, Choice, FakeSetting
 
 
 @pytest.fixture
@@ -46,6 +50,51 @@ def test_the_parts_stand_in_their_order(panel):
 
     assert tops == sorted(tops)
     assert panel.width() == PANEL_PIXELS
+
+
+def test_the_panel_itself_is_no_stop_of_the_tab_key(panel):
+    assert panel.focusPolicy() is Qt.FocusPolicy.NoFocus
+
+
+def test_a_row_that_an_arrow_leads_to_is_scrolled_to(panel):
+    rows = [DrafterRow(f"d{number}", f"Drafter {number}") for number in range(30)]
+    panel.drafters.set_choices(rows)
+    panel.resize(PANEL_PIXELS, 300)
+    panel.activateWindow()
+    QApplication.processEvents()
+    first, *_, last = panel.drafters.findChildren(QRadioButton)
+    first.setFocus()
+
+    for _ in rows[1:]:
+        QTest.keyClick(panel.focusWidget(), Qt.Key.Key_Down)
+
+    assert panel.focusWidget() is last
+    assert panel.viewport().rect().contains(last.mapTo(panel.viewport(), QPoint(0, 0)))
+
+
+def usual_rows() -> list[DrafterRow]:
+    settings = tuple(FakeSetting(words, 1, 31, 7) for words in ("Window", "N-gram", "Guesses"))
+    lookahead: Any = Choice("lookahead", "Lookahead", grows_trees=True, settings=settings)
+    names = ("Off", "Auto", "N-gram", "Layer skip", "Suffix")
+    in_fold = DrafterRow("draft-model", "Draft model…", needs="a model")
+    return [*(DrafterRow(name, name) for name in names), DrafterRow.of(lookahead), in_fold]
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_in_a_window_of_820_pixels_both_plots_are_seen_without_scrolling(panel, name):
+    panel.setStyleSheet(style_sheet(load_theme(name)))
+    panel.drafters.set_choices(usual_rows())
+    panel.drafters.select("lookahead")
+    plan = "Drafting up to 3 ahead, mostly 2, with lookahead: 1.4 × plain of late; 3 rows cost 1.1"
+    numbers = Estimates("lookahead", (0.5,) * 6, STAIRCASE, (1.5,) * 6, draft_length=3)
+    panel.set_outlook(Outlook(f"{plan} passes here, 5 would cost 1.9.", None, numbers))
+    panel.resize(PANEL_PIXELS, 820)
+    QApplication.processEvents()
+
+    for card in (panel.speed, panel.acceptance):
+        lowest = card.mapTo(panel.viewport(), card.rect().bottomLeft()).y()
+        assert lowest < panel.viewport().height()
+    assert panel.widget().width() <= panel.viewport().width()
 
 
 def test_the_plan_is_shown_literally(panel):

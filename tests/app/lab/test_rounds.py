@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox, QTreeWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSpinBox, QTreeWidget, QTreeWidgetItem
 
 from app.lab.rounds import RoundsSection
 from engine.events import Node, Outcome, Round
 from tests.app.events import ended, judged, spoken
 from tests.app.widgets import part_of
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 KEPT, DOWN, UNREACHED = Outcome.KEPT, Outcome.TURNED_DOWN, Outcome.NOT_REACHED
 
 
@@ -40,18 +41,15 @@ def labels(section: RoundsSection) -> list[str]:
     return [label.text() for label in section.findChildren(QLabel)]
 
 
-def drafted(section: RoundsSection) -> list[tuple[int, str, str, str, str]]:
-    """Per node how deep its item lies, and its cells."""
-    found = []
+def drafted(section: RoundsSection) -> list[tuple[str, ...]]:
+    """Per node its cells, from the top."""
+    return [tuple(item.text(column) for column in range(5)) for item in items(section)]
 
-    def visit(item, depth):
-        for at in range(item.childCount()):
-            child = item.child(at)
-            found.append((depth, *(child.text(column) for column in range(4))))
-            visit(child, depth + 1)
 
-    visit(part_of(section, QTreeWidget).invisibleRootItem(), 1)
-    return found
+def items(section: RoundsSection) -> list[QTreeWidgetItem]:
+    tree = part_of(section, QTreeWidget)
+    found = [tree.topLevelItem(at) for at in range(tree.topLevelItemCount())]
+    return [item for item in found if item is not None]
 
 
 def a_tree() -> Round:
@@ -66,18 +64,40 @@ def a_tree() -> Round:
     return Round(0, spoken("a").tokens, nodes, "suffix+draft-model", 6, 0.0, 0.1, 0.0)
 
 
-def test_each_proposal_stands_under_what_it_follows_with_its_drafter_and_its_outcome(section):
+def test_proposals_stand_path_by_path_with_how_far_ahead_by_whom_and_what_became_of_them(section):
     line(section).click()
     section.apply([a_tree()])
     section.show_state()
 
     assert drafted(section) == [
-        (1, "␣the", "0.70", "suffix", "kept"),
-        (2, "↵", "0.50", "draft-model", "kept"),
-        (1, "␣a", "0.20", "suffix", "turned down"),
-        (2, "<b>x</b>", "", "suffix", "not reached"),
-        (3, "id 9", "", "suffix", "not reached"),
+        ("1", "␣the", "0.70", "suffix", "kept"),
+        ("2", "↵", "0.50", "draft-model", "kept"),
+        ("1", "␣a", "0.20", "suffix", "turned down"),
+        ("2", "<b>x</b>", "", "suffix", "not reached"),
+        ("3", "id 9", "", "suffix", "not reached"),
     ]
+
+
+def test_a_deep_path_has_as_much_room_for_its_last_token_as_for_its_first(section, qtbot):
+    path = [Node(5, at - 1, at + 1, "suffix", 0.7, None, KEPT, " word") for at in range(29)]
+    line(section).click()
+    section.apply([Round(0, spoken("a").tokens, tuple(path), "suffix", 30, 0.0, 0.1, 0.0)])
+    section.show_state()
+
+    tree = part_of(section, QTreeWidget)
+    first, *_, last = map(tree.visualItemRect, items(section))
+    assert (first.left(), first.width()) == (last.left(), last.width())
+    assert [cells[0] for cells in drafted(section)] == [str(depth) for depth in range(1, 30)]
+
+
+def test_a_token_that_its_column_cuts_short_can_be_read_in_its_hint(section):
+    node = Node(5, -1, 1, "suffix", 0.7, None, KEPT, " internationalisation")
+    line(section).click()
+    section.apply([Round(0, spoken("a").tokens, (node,), "suffix", 2, 0.0, 0.1, 0.0)])
+    section.show_state()
+
+    [item] = items(section)
+    assert item.toolTip(1) == "␣internationalisation"
 
 
 def test_folded_it_is_one_line_about_the_newest_round(section):
@@ -131,7 +151,19 @@ def test_how_often_drafts_held_by_depth_is_told_of_this_reply(section):
     section.apply([*rounds_of(3, 1, 0, 2), ended()])
     section.show_state()
 
-    assert survival(section).endswith("by how far ahead: 1: 75 %, 2: 67 %, 3: 50 %")
+    words = survival(section)
+    assert words.replace(NO_BREAK, " ").endswith("ahead: 1: 75 %, 2: 67 %, 3: 50 %")
+    assert words.count(NO_BREAK) == 6  # No line ends within a figure.
+
+
+def test_of_deep_drafts_it_tells_the_first_eight_depths(section):
+    nodes = [Node(5, at - 1, at + 1, "suffix", 0.5, None, KEPT) for at in range(29)]
+    line(section).click()
+    section.apply([replace(judged(drafted=3, accepted=3), nodes=tuple(nodes))])
+    section.show_state()
+
+    told = survival(section).replace(NO_BREAK, " ").partition("ahead: ")[2]
+    assert told == ", ".join([*(f"{depth}: 100 %" for depth in range(1, 9)), "…"])
 
 
 def test_the_newest_round_is_shown_until_another_is_chosen(section):
@@ -159,7 +191,7 @@ def test_another_reply_begins_anew(section):
 
     assert line(section).text().startswith("Round 0 · 1 turned down, 2 not reached")
     assert place(section).maximum() == 0
-    assert survival(section).endswith("1: 0 %")
+    assert survival(section).replace(NO_BREAK, " ").endswith("1: 0 %")
 
 
 def test_reset_empties_it(section):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QFileDialog, QToolButton, QWidget
 
 from app.engine_host import LoadedTarget
 from app.model_manager.picker import DraftModelPicker, TargetPicker, choose_file, choose_folder
+from app.theme import load_theme, style_sheet
 from tests.app.fakes import FakeDevice
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def test_heads_are_asked_for_as_a_folder_and_chosen_for_their_family(qtbot):
     qtbot.addWidget(window)
     picker = DraftModelPicker(window)
 
-    picker.ask("eagle3")
+    picker.ask("eagle3", QPoint())
 
     [dialog] = window.findChildren(QFileDialog)
     with qtbot.waitSignal(picker.spec_chosen) as chosen:
@@ -108,3 +110,28 @@ def test_a_dialog_hands_on_what_was_chosen_without_blocking(qtbot, choose, mode)
 
     assert dialog.fileMode() is mode
     assert chosen == ["/模型/ä.gguf"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_signs_of_the_dialogs_buttons_have_room(qtbot, theme):
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.setStyleSheet(style_sheet(load_theme(theme)))
+
+    dialog = choose_folder(window, "Open a model", print)
+
+    buttons = [found for found in dialog.findChildren(QToolButton) if found.isVisible()]
+    assert len(buttons) == 6
+    assert all(button.sizeHint().width() <= button.width() for button in buttons)
+
+
+@pytest.mark.qt_log_ignore("^This plugin does not support", extend=True)
+def test_a_draft_model_is_asked_for_by_a_menu_where_its_row_ends(qtbot):
+    picker = DraftModelPicker()
+    qtbot.addWidget(picker)
+
+    picker.ask("suffix+draft-model", QPoint(40, 50))
+
+    qtbot.waitUntil(picker.isVisible)
+    assert picker.pos() == QPoint(40, 50)
+    picker.close()

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import ModelError
 from engine.models.catalog import ModelSource
-from engine.training.fingerprint import fingerprint
+from engine.models.fingerprint import fingerprint
 
 SIZE = 5_000_000
 

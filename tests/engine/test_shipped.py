@@ -1,0 +1,67 @@
+"""Drafters that ship: found by the weights they were trained with, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.drafters.listing import drafter_choices
+from engine.drafters.shipped import chosen_or_shipped, shipped
+from engine.errors import DrafterMismatch
+from tests.engine.fakes import Bench, TableLM
+
+
+class Shipping(Bench):
+    """A target for which an EAGLE head ships."""
+
+    def __init__(self):
+        super().__init__(TableLM.random(0), TableLM.random(1))
+
+    def shipped(self, family):
+        return "/ships/eagle" if family == "eagle" else None
+
+
+def ship(folder, name, fingerprint):
+    folder.joinpath(name).mkdir()
+    config = {"base_model_fingerprint": fingerprint}
+    folder.joinpath(name, "config.json").write_text(json.dumps(config))
+
+
+def test_a_drafter_is_found_for_the_weights_it_was_trained_with(tmp_path):
+    ship(tmp_path, "eagle", "ab12")
+
+    assert shipped("eagle", "ab12", tmp_path) == str(tmp_path / "eagle")
+
+
+def test_other_weights_and_other_names_have_none(tmp_path):
+    ship(tmp_path, "eagle", "ab12")
+
+    assert shipped("eagle", "cd34", tmp_path) is None
+    assert shipped("medusa", "ab12", tmp_path) is None
+
+
+def test_a_damaged_one_is_as_good_as_none(tmp_path):
+    ship(tmp_path, "eagle", "ab12")
+    tmp_path.joinpath("eagle", "config.json").write_text("{")
+
+    assert shipped("eagle", "ab12", tmp_path) is None
+
+
+def test_what_was_chosen_goes_before_what_ships():
+    target = Shipping()
+
+    assert chosen_or_shipped(target, "/mine", "eagle", wanted="a folder") == "/mine"
+    assert chosen_or_shipped(target, None, "eagle", wanted="a folder") == "/ships/eagle"
+
+
+def test_where_there_is_neither_it_says_what_is_wanted():
+    with pytest.raises(DrafterMismatch, match=r"Choose a folder for this model\."):
+        chosen_or_shipped(Shipping(), None, "medusa", wanted="a folder")
+
+
+def test_a_family_whose_drafter_ships_needs_no_file():
+    needs = {choice.spec: choice.needs for choice in drafter_choices(Shipping())}
+
+    assert needs["eagle"] is None
+    assert needs["medusa"] == "a folder"
