@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING
 
 import PySide6
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
-    QPushButton,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from app.text_dialog import TextDialog
+from app.text_view import TextView
 from app.theme import STEP
 from engine.errors import EngineError
 
@@ -64,11 +54,9 @@ class Banner(QWidget):
         super().__init__(parent)
         self._failure: Failure | None = None
         self._notes: list[str] = []
-        self._sentence = QLabel()
-        self._sentence.setTextFormat(Qt.TextFormat.PlainText)
-        self._sentence.setWordWrap(True)
-        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._said = ""
+        self._sentence = TextView()
+        self._sentence.setAccessibleName("Notice")
         self._more = QPushButton("Details…")
         self._more.clicked.connect(self._show_details)
         self._close = QPushButton("Dismiss")
@@ -90,7 +78,7 @@ class Banner(QWidget):
     @property
     def sentence(self) -> str:
         """What it says; empty while it is hidden."""
-        return self._sentence.text()
+        return self._said
 
     def show_failure(self, failure: Failure) -> None:
         """Say what went wrong; it takes the place of what went wrong before."""
@@ -107,7 +95,7 @@ class Banner(QWidget):
         """Take all of it away."""
         self._failure = None
         self._notes.clear()
-        self._sentence.clear()
+        self._said = ""
         self.hide()
 
     def _dismiss(self) -> None:
@@ -116,9 +104,9 @@ class Banner(QWidget):
 
     def _show_state(self) -> None:
         failure = self._failure
-        sentences = "\n".join([*([failure.sentence] if failure else []), *self._notes])
-        self._sentence.setText(sentences)
-        self.setAccessibleName(sentences)
+        self._said = "\n".join([*([failure.sentence] if failure else []), *self._notes])
+        self._sentence.show_text(self._said)
+        self.setAccessibleName(self._said)
         self._more.setVisible(bool(failure and failure.details))
         self._box.setProperty("kind", "banner" if failure else "note")
         for widget in (self._box, self._sentence):
@@ -128,34 +116,9 @@ class Banner(QWidget):
 
     def _show_details(self) -> None:
         if self._failure is not None:
-            DetailsDialog(self._failure.sentence, self._failure.details, self.window()).open()
-
-
-class DetailsDialog(QDialog):
-    """A sentence, and beneath it the details with the versions, ready to be copied."""
-
-    def __init__(self, sentence: str, details: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Draftlight")
-        self.resize(180 * STEP, 105 * STEP)
-        heading = QLabel(sentence)
-        heading.setTextFormat(Qt.TextFormat.PlainText)
-        heading.setWordWrap(True)
-        self._text = QPlainTextEdit(f"{_versions()}\n\n{details}")
-        self._text.setReadOnly(True)
-        self._text.setProperty("kind", "field")
-        self._text.setAccessibleName("Details of the error")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text.toPlainText()))
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(5 * STEP, 5 * STEP, 5 * STEP, 4 * STEP)
-        column.setSpacing(3 * STEP)
-        column.addWidget(heading)
-        column.addWidget(self._text, 1)
-        column.addWidget(buttons)
+            details = f"{_versions()}\n\n{self._failure.details}"
+            name, over = "Details of the error", self.window()
+            TextDialog(self._failure.sentence, details, name=name, parent=over).open()
 
 
 def install_excepthook(show: Callable[[Failure], None]) -> None:

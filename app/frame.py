@@ -1,15 +1,20 @@
-"""Where the window's parts stand: three columns, of which a narrow window hides the sides first."""
+"""Where the window stands, and its parts: three columns; a narrow window hides the sides first."""
 
 from __future__ import annotations
 
+from operator import add
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.settings import reachable
 from app.theme import STEP
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QResizeEvent
 
 _LEFT_FITS_FROM = 1060
@@ -20,6 +25,7 @@ _STRETCH = 1000  # Against 1 at either side: the column takes what there is, up 
 class ThreeColumns(QWidget):
     """A side, the middle, and a side that the user may also hide."""
 
+    left_shown = Signal(bool)
     right_shown = Signal(bool, bool)
     """Whether the right side is shown, and whether there is room for it."""
 
@@ -40,9 +46,10 @@ class ThreeColumns(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        fits = self.width() >= _RIGHT_FITS_FROM
-        self._left.setVisible(self.width() >= _LEFT_FITS_FROM)
+        fits, left_fits = self.width() >= _RIGHT_FITS_FROM, self.width() >= _LEFT_FITS_FROM
+        self._left.setVisible(left_fits)
         self._right.setVisible(self._right_wanted and fits)
+        self.left_shown.emit(left_fits)
         self.right_shown.emit(self._right_wanted and fits, fits)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -80,3 +87,27 @@ def centred(name: str, *widgets: QWidget, most: int) -> QFrame:
     row.addWidget(column, _STRETCH)
     row.addStretch(1)
     return frame
+
+
+def place_of(window: QWidget) -> tuple[int, int, int, int]:
+    """Where a window's frame begins, and its size without the frame: x, y, width, height."""
+    return window.x(), window.y(), window.width(), window.height()
+
+
+def put(window: QWidget, place: Sequence[int]) -> None:
+    """Put a window where it was, as near as its screen has room for it, frame and all.
+
+    place: see `place_of`; empty for the default. The frame counts once the window is shown.
+    """
+    frame = window.frameGeometry().size() - window.size()
+    screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+    whole = reachable([*place[:2], *map(add, place[2:], frame.toTuple())], screens)
+    window.move(whole.topLeft())
+    window.resize(whole.size() - frame)
+
+
+def make_room_for_frame(window: QWidget) -> None:
+    """Bring a window back onto its screen where its frame, which came later, has no room there."""
+    size, available = window.size(), window.screen().availableSize()
+    if not window.isMaximized() and size == size.boundedTo(available):
+        put(window, place_of(window))

@@ -1,11 +1,14 @@
-"""The line over the transcript: the target and its loading, the exactness seal, two switches."""
+"""The line over the transcript: the target and its loading, the exactness seal, two switches.
+
+Where there is no left column, a button for a new chat stands before them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QKeySequence, QPainter
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.theme import STEP
@@ -39,11 +42,15 @@ class Header(QFrame):
     cancel_requested = Signal()
     colours_toggled = Signal(bool)
     panel_toggled = Signal(bool)
+    new_chat_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("header")
         self.setFixedHeight(_HEIGHT)
+        self._new_chat = _new_chat_button()
+        self._new_chat.clicked.connect(self.new_chat_requested)
+        self._new_chat.hide()
         self._target = TargetButton(theme)
         self._target.clicked.connect(self._ask_for_picker)
         self._cancel = QPushButton("Cancel")
@@ -60,6 +67,7 @@ class Header(QFrame):
         row = self._row = QHBoxLayout(self)
         row.setContentsMargins(3 * STEP, 0, 5 * STEP, 0)
         row.setSpacing(2 * STEP)
+        row.addWidget(self._new_chat)
         row.addWidget(self._target)
         row.addWidget(self._cancel)
         row.addWidget(self._seal, 0, Qt.AlignmentFlag.AlignVCenter)
@@ -107,6 +115,11 @@ class Header(QFrame):
             else "Widen the window to show the panel"
         )
 
+    def set_new_chat(self, shown: bool) -> None:
+        """Say whether the button for a new chat has to stand here."""
+        self._new_chat.setVisible(shown)
+        self._fit()
+
     def set_theme(self, theme: Theme) -> None:
         """Paint in another theme's colours."""
         self._target.set_theme(theme)
@@ -118,7 +131,9 @@ class Header(QFrame):
 
     def _fit(self) -> None:
         self._seal.ensurePolished()
-        parts = (self._target, self._seal, self._colours, self._panel)
+        parts = [self._target, self._seal, self._colours, self._panel]
+        if not self._new_chat.isHidden():
+            parts.append(self._new_chat)
         edges = self._row.contentsMargins()
         gaps = len(parts) * self._row.spacing()  # The stretch before the switches has one too.
         wanted = sum(part.sizeHint().width() for part in parts) + gaps
@@ -174,7 +189,8 @@ class TargetButton(QPushButton):
     def _elide(self) -> None:
         room = self.width() - 4 * STEP if self.isVisible() else self.sizeHint().width()
         mode = Qt.TextElideMode.ElideRight
-        self.setText(self.fontMetrics().elidedText(self._words, mode, max(room, 20 * STEP)))
+        words = self.fontMetrics().elidedText(self._words, mode, max(room, 20 * STEP))
+        self.setText(words.replace("&", "&&"))  # Else it would underline the letter behind it.
 
     def _bar(self) -> QRectF:
         whole = QRectF(self.rect()).adjusted(2 * STEP, 0, -2 * STEP, 0)
@@ -213,6 +229,16 @@ class TargetButton(QPushButton):
         for bar, role in ((track, "meter_track"), (self._bar(), "accent")):
             painter.setBrush(self._theme.color(role))
             painter.drawRoundedRect(bar, _BAR_HEIGHT / 2, _BAR_HEIGHT / 2)
+
+
+def _new_chat_button() -> QPushButton:
+    button = QPushButton("+")
+    shortcut = QKeySequence(QKeySequence.StandardKey.New)
+    keys = shortcut.toString(QKeySequence.SequenceFormat.NativeText)
+    button.setToolTip(f"New chat ({keys})")
+    button.setAccessibleName("New chat")
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    return button
 
 
 def _switch(words: str, explanation: str) -> QPushButton:

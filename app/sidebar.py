@@ -12,7 +12,7 @@ WIDTH = 236
 
 
 class Sidebar(QFrame):
-    """A column of fixed width."""
+    """A column of fixed width. The shortcut that it names is the window's, which may hide it."""
 
     new_chat_requested = Signal()
 
@@ -29,7 +29,6 @@ class Sidebar(QFrame):
         shortcut = QKeySequence(QKeySequence.StandardKey.New)
         button = QPushButton("New chat")
         button.setObjectName("newChat")
-        button.setShortcut(shortcut)
         button.setAccessibleName("New chat")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(self.new_chat_requested)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QIcon
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QIcon, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow
 
 from app.chat.column import COLUMN_PIXELS
@@ -16,26 +15,26 @@ from app.chat.legend import Legend
 from app.chat.transcript import Transcript
 from app.choices import Choices
 from app.errors import Banner
-from app.frame import ThreeColumns, centred, stacked
+from app.frame import ThreeColumns, centred, make_room_for_frame, place_of, put, stacked
 from app.header import Header
 from app.lab.drafter_list import DrafterRow
 from app.lab.panel import LabPanel
 from app.model_manager.loading import TargetLoader
 from app.model_manager.picker import DraftModelPicker, TargetPicker
 from app.paths import resource
-from app.settings import reachable
 from app.sidebar import Sidebar
 from app.theme import palette, style_sheet
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QCloseEvent, QKeyEvent, QMoveEvent, QResizeEvent
+    from PySide6.QtGui import QCloseEvent, QKeyEvent, QMoveEvent, QResizeEvent, QShowEvent
 
-    from app.engine_host import LoadedTarget, Outlook
+    from app.engine_host import LoadedTarget
     from app.engine_thread import EngineThread
     from app.settings import SettingsStore
     from app.theme import Theme
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 420, 480
+_FRAMED_MS = 100  # A window manager puts its frame round a window some time after it is shown.
 
 
 class MainWindow(QMainWindow):
@@ -48,7 +47,6 @@ class MainWindow(QMainWindow):
         self._engine = engine
         self._choices = Choices(store, self)
         self._target: LoadedTarget | None = None
-        self._plan = ""
 
         # The parts that work
         self.chat = ChatController(engine, self)
@@ -108,14 +106,15 @@ class MainWindow(QMainWindow):
         self.composer.stop_requested.connect(chat.stop)
         self.composer.text_edited.connect(chat.count_context)
         self.transcript.regenerate_requested.connect(self._regenerate)
-        self.transcript.copy_requested.connect(
-            lambda text: QGuiApplication.clipboard().setText(text)
-        )
+        self.transcript.copy_requested.connect(lambda t: QGuiApplication.clipboard().setText(t))
         self.banner.dismissed.connect(self.composer.setFocus)
+        QShortcut(QKeySequence(QKeySequence.StandardKey.New), self).activated.connect(chat.new_chat)
         self.sidebar.new_chat_requested.connect(chat.new_chat)
+        self.header.new_chat_requested.connect(chat.new_chat)
         self.legend.colours_toggled.connect(self._show_colours)
         self.header.colours_toggled.connect(self._show_colours)
         self.header.panel_toggled.connect(self._show_panel)
+        self.columns.left_shown.connect(lambda shown: self.header.set_new_chat(not shown))
         self.columns.right_shown.connect(self.header.set_panel)
         panel.drafters.drafter_chosen.connect(chat.swap)
         panel.drafters.draft_file_requested.connect(self.draft_picker.ask)
@@ -125,6 +124,8 @@ class MainWindow(QMainWindow):
 
         # What becomes of a prompt
         chat.busy_changed.connect(self.composer.set_busy)
+        chat.busy_changed.connect(self.transcript.set_busy)
+        chat.user_turn_added.connect(self.banner.clear)
         chat.user_turn_added.connect(self.transcript.add_user)
         chat.reply_begun.connect(self.banner.clear)
         chat.reply_begun.connect(self.transcript.begin_reply)
@@ -132,9 +133,9 @@ class MainWindow(QMainWindow):
         chat.events_arrived.connect(self.transcript.apply)
         chat.events_arrived.connect(self.legend.apply)
         chat.events_arrived.connect(panel.apply)
-        chat.prompt_read.connect(self._show_prompt_read)
+        chat.prompt_read.connect(self.transcript.show_prompt_read)
         chat.context_changed.connect(self._show_context)
-        chat.outlook_changed.connect(self._show_outlook)
+        chat.outlook_changed.connect(panel.set_outlook)
         chat.reply_failed.connect(self.transcript.fail_reply)
         chat.reply_withdrawn.connect(self.transcript.drop_last_reply)
         chat.user_turn_withdrawn.connect(self.transcript.drop_last_user)
@@ -162,19 +163,17 @@ class MainWindow(QMainWindow):
         panel.drafters.draft_length_changed.connect(lambda n: self._choices.change(draft_length=n))
         panel.drafters.tree_nodes_changed.connect(lambda n: self._choices.change(tree_nodes=n))
         chat.drafter_changed.connect(lambda spec: self._choices.change(drafter=spec))
-        panel.sampling.changed.connect(self._choices.note_change)
+        panel.sampling.changed.connect(self._note_sampling)
         self._choices.due.connect(self._remember)
         self._choices.refused.connect(self.banner.show_note)
 
     def _restore(self) -> None:
         settings = self._choices.now
-        screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
-        rect = reachable(settings.geometry, screens)
-        self.move(rect.topLeft())
-        self.resize(rect.size())
+        put(self, settings.geometry)
         if settings.maximised:
             self.setWindowState(Qt.WindowState.WindowMaximized)
         self.panel.restore(settings)
+        self._note_sampling()
         self._show_colours(settings.colours)
         self._show_panel(settings.panel)
         self.composer.set_ready(False, "Loading the model…")
@@ -185,12 +184,7 @@ class MainWindow(QMainWindow):
 
     def _regenerate(self, same_seed: bool) -> None:
         sampling = self.panel.sampling
-        if not same_seed:
-            sampling.draw_seed()
-        params = sampling.params()
-        if same_seed and self.chat.replies:
-            seed = self.chat.replies[-1].stats.params.sampling.seed
-            params = replace(params, sampling=params.sampling.with_seed(seed))
+        params = sampling.params(self.chat.seed) if same_seed else sampling.fresh_params()
         self.chat.regenerate(params, sampling.system_prompt())
         self.composer.setFocus()  # The button that asked goes with the reply it stood under.
 
@@ -211,17 +205,13 @@ class MainWindow(QMainWindow):
         self._choices.change(panel=shown)
         self.columns.want_right(shown)
 
-    def _show_prompt_read(self, done: int, total: int) -> None:
-        reading = f"Reading the conversation: {done:,} of {total:,} tokens."
-        self.panel.set_plan(reading if done < total else self._plan)
-
     def _show_context(self, tokens: int) -> None:
         if self._target is not None:
             self.composer.set_context(tokens, self._target.context_length)
 
-    def _show_outlook(self, outlook: Outlook) -> None:
-        self._plan = outlook.plan
-        self.panel.set_outlook(outlook)
+    def _note_sampling(self) -> None:
+        self._choices.note_change()
+        self.transcript.set_sampled(not self.panel.sampling.params().sampling.is_greedy)
 
     def _use_device(self, device: str) -> None:
         self._choices.change(device=device)
@@ -232,6 +222,7 @@ class MainWindow(QMainWindow):
         self.banner.clear()
         self.header.show_loading("Loading", None)
         self.composer.set_ready(False, "Loading the model…")
+        self.transcript.set_refusal("Wait until the model is loaded, or cancel that")
 
     def _loading_succeeded(self, target: LoadedTarget) -> None:
         recent = self._choices.now.with_recent(target.source)
@@ -255,6 +246,7 @@ class MainWindow(QMainWindow):
             self.composer.set_ready(False, "Choose a model first")
             return
         self._name_target()
+        self.transcript.set_refusal("")
         self.composer.set_ready(True, "Ask anything…")
         self.composer.setFocus()
 
@@ -268,12 +260,11 @@ class MainWindow(QMainWindow):
             self.header.show_loading("Loading the draft model", None)
 
     def _remember(self) -> None:
-        place = (self.x(), self.y(), self.width(), self.height())
         self._choices.save(
             maximised=self.isMaximized(),
             drafters=self.panel.drafters.kept,
             sampling=self.panel.sampling.values(),
-            geometry=self._choices.now.geometry if self.isMaximized() else place,
+            geometry=self._choices.now.geometry if self.isMaximized() else place_of(self),
         )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -282,6 +273,12 @@ class MainWindow(QMainWindow):
             self.chat.stop()
         else:
             super().keyPressEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """With its frame the window may be larger than the screen."""
+        super().showEvent(event)
+        if not event.spontaneous():
+            QTimer.singleShot(_FRAMED_MS, self, lambda: make_room_for_frame(self))
 
     def moveEvent(self, event: QMoveEvent) -> None:
         """Remember the place."""

@@ -69,8 +69,9 @@ class Session:
     ) -> Iterator[Event]:
         """Answer `text`, or the last user turn again where it is None.
 
-        The turn and its reply become part of the conversation as far as they got, also when the
-        reader goes away; after an error before the first token nothing has changed.
+        Before the first of its text the conversation is as it was, whatever ends the reply there;
+        from then on turn and reply are part of it as far as they got, also when the reader goes
+        away.
 
         Raises:
             EngineError: an empty or too long prompt, no memory left, a template that fails.
@@ -80,13 +81,15 @@ class Session:
         prompt = self._format.encode(self._with_system(turns))
         try:
             for event in reply.events(self._memo, prompt, self.drafting, stop):
-                if isinstance(event, Finished):
-                    self.messages = [*turns, *reply.message()]
+                match event:
+                    # A model may end its turn without a word; stopped there, it has not replied.
+                    case Finished(reason=end) if reply.message() or end is not FinishReason.STOPPED:
+                        self.messages = [*turns, *reply.message()]
+                    case _:
+                        pass
                 yield event
-        except BaseException as error:
-            # An error before the first token leaves everything as it was; whatever else ends the
-            # reply, a reader who went away included, leaves it as far as it got.
-            if reply.message() or not isinstance(error, Exception):
+        except BaseException:
+            if reply.message():
                 self.messages = [*turns, *reply.message()]
             raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -17,6 +18,8 @@ from PySide6.QtWidgets import (
 
 from app.chat.column import column_in
 from app.chat.growing_text import ONE_LINE_PIXELS, GrowingText
+from app.chat.long_text import MOST_EDITED
+from app.chat.pasted import PastedTexts
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -26,6 +29,24 @@ if TYPE_CHECKING:
 _PAUSE_MS = 300
 _FULL_SHARE = 0.9
 PLACEHOLDER = "Ask anything…"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent as one text: what was typed, then the long texts that were pasted."""
+
+    typed: str
+    pasted: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole of it."""
+        return "\n\n".join(filter(None, (self.typed, *self.pasted)))
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing to answer."""
+        return all(not part or part.isspace() for part in (self.typed, *self.pasted))
 
 
 class Composer(QWidget):
@@ -40,7 +61,9 @@ class Composer(QWidget):
         super().__init__()
         self._busy = False
         self._ready = True
+        self._sent = Message("")
         self._text = GrowingText()
+        self._pasted = PastedTexts()
         self._send = _button("Send", "Send (Enter)")
         self._stop = _button("Stop", "Stop the reply (Esc)")
         self._context = QProgressBar()
@@ -51,9 +74,11 @@ class Composer(QWidget):
         self._text.enter_pressed.connect(self._submit)
         self._text.escape_pressed.connect(self._escape)
         self._text.textChanged.connect(self._note_edit)
+        self._text.long_text_pasted.connect(self._pasted.add)
+        self._pasted.changed.connect(self._note_edit)
         self._send.clicked.connect(self._submit)
         self._stop.clicked.connect(self.stop_requested)
-        self._pause.timeout.connect(lambda: self.text_edited.emit(self._text.toPlainText()))
+        self._pause.timeout.connect(lambda: self.text_edited.emit(self.text()))
         self.setFocusProxy(self._text)
         self.set_ready(True, PLACEHOLDER)
         self.set_context(0, 0)
@@ -69,8 +94,7 @@ class Composer(QWidget):
     def set_ready(self, ready: bool, placeholder: str) -> None:
         """Say whether there is a model to send to."""
         self._ready = ready
-        self._text.setPlaceholderText(placeholder)
-        self._text.viewport().update()  # Qt repaints only where a placeholder comes or goes.
+        self._text.show_placeholder(placeholder)
         self._show_state()
 
     def set_context(self, used: int, total: int) -> None:
@@ -87,14 +111,16 @@ class Composer(QWidget):
             _set_look(self._context, "full", full)
 
     def restore(self, text: str) -> None:
-        """Give back a prompt that could not be answered, before what has been typed since."""
-        typed = self._text.toPlainText()
-        self._text.setPlainText(f"{text}\n{typed}" if typed else text)
+        """Give back a prompt that was not answered, before what has been written since."""
+        back = self._sent if self._sent.text == text else _parted(text)
+        self._text.moveCursor(QTextCursor.MoveOperation.Start)
+        self._text.insert(f"{back.typed}\n" if back.typed and self._text.text() else back.typed)
         self._text.moveCursor(QTextCursor.MoveOperation.End)
+        self._pasted.set_texts((*back.pasted, *self._pasted.texts))
 
     def text(self) -> str:
-        """What is typed now."""
-        return self._text.toPlainText()
+        """What would be sent now."""
+        return self._message().text
 
     def set_theme(self, theme: Theme) -> None:
         """The style sheet brings the colours; nothing here is painted by hand."""
@@ -115,23 +141,26 @@ class Composer(QWidget):
         self._context.setAccessibleName("Context used")
         column = QVBoxLayout(self)
         column.setSpacing(10)
+        column.addWidget(self._pasted)
         column.addWidget(box)
         column.addWidget(self._context)
 
     def _show_state(self) -> None:
         self._stop.setVisible(self._busy)
         self._send.setVisible(not self._busy)
-        self._send.setEnabled(self._ready and not self._is_blank())
+        self._send.setEnabled(self._ready and not self._message().is_blank)
 
-    def _is_blank(self) -> bool:
-        return not self._text.toPlainText().strip()
+    def _message(self) -> Message:
+        return Message(self._text.text(), self._pasted.texts)
 
     def _submit(self) -> None:
-        if self._busy or not self._ready or self._is_blank():
+        message = self._message()
+        if self._busy or not self._ready or message.is_blank:
             return
-        text = self._text.toPlainText()
+        self._sent = message
         self._text.clear()
-        self.submitted.emit(text)
+        self._pasted.set_texts(())
+        self.submitted.emit(message.text)
 
     def _escape(self) -> None:
         if self._busy:
@@ -148,6 +177,10 @@ class Composer(QWidget):
         layout = self.layout()
         if layout is not None:
             layout.setContentsMargins(left, 8, self.width() - left - column, 14)
+
+
+def _parted(text: str) -> Message:
+    return Message(text) if len(text) <= MOST_EDITED else Message("", (text,))
 
 
 def _button(words: str, hint: str) -> QPushButton:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from app.background import Background
 from app.errors import failure_of
 from engine.errors import EngineError
-from engine.events import Finished, Prefilled, Round
+from engine.events import Finished, FinishReason, Prefilled, Round
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -30,7 +30,11 @@ class ChatController(QObject):
 
     replies: what every finished reply was made with (target, drafters, parameters, seed), and what
         it cost.
+    seed: of the last reply that stands in the conversation, also of one that failed half-way.
     drafter: the spec in charge; it changes by `swap` only, so "off" stays off.
+
+    A reply begins with the first of its text. What ends before, by Stop or by an error, leaves the
+    conversation as it was: the prompt goes back, and a reply that was to be replaced stays.
     """
 
     busy_changed = Signal(bool)
@@ -48,11 +52,12 @@ class ChatController(QObject):
     context_changed = Signal(int)
     swap_started = Signal(str)
     drafter_changed = Signal(str)
-    drafter_measured = Signal(str, float, object)
+    drafter_measured = Signal(str, float, object, int)
 
     def __init__(self, engine: EngineThread, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.replies: list[Finished] = []
+        self.seed = 0
         self.drafter = "off"
         self._engine = engine
         self._tasks = Background()
@@ -71,15 +76,12 @@ class ChatController(QObject):
             self.prompt_returned.emit(text)
             return
         self.user_turn_added.emit(text)
-        self.reply_begun.emit()
-        batches = self._engine.reply(text, params, system_prompt=system_prompt)
-        self._start(batches, _Reply(text, self.drafter, begun=True))
+        self._start(_Reply(text, params, self.drafter), system_prompt)
 
     def regenerate(self, params: ReplyParams, system_prompt: str) -> None:
         """Answer the last turn again, in place of the reply it has."""
         if not self.busy and self._engine.is_loaded:
-            batches = self._engine.reply(None, params, system_prompt=system_prompt)
-            self._start(batches, _Reply(None, self.drafter, begun=False))
+            self._start(_Reply(None, params, self.drafter), system_prompt)
 
     def stop(self) -> None:
         """End the reply at its next round."""
@@ -120,7 +122,8 @@ class ChatController(QObject):
         self.stop()
         await self._tasks.finish()
 
-    def _start(self, batches: AsyncGenerator[list[Event], None], reply: _Reply) -> None:
+    def _start(self, reply: _Reply, system_prompt: str) -> None:
+        batches = self._engine.reply(reply.text, reply.params, system_prompt=system_prompt)
         self._answering = self._tasks.start(self._answer(batches, reply))
         self.busy_changed.emit(True)
 
@@ -131,19 +134,21 @@ class ChatController(QObject):
                     self._take(batch, reply)
         except Exception as error:
             self._fail(error, reply)
+        else:
+            if not reply.begun:
+                self._return(reply)
         finally:
             self._answering = None
             self.busy_changed.emit(False)
         await self._tell_outlook()
 
     def _take(self, batch: Sequence[Event], reply: _Reply) -> None:
-        if not reply.begun and any(isinstance(event, Round | Finished) for event in batch):
-            # The reply to be replaced goes only once there is something in its place.
-            self.reply_withdrawn.emit()
-            self.reply_begun.emit()
-            reply.begun = True
+        reply.held += batch
+        if not reply.begun and any(map(_is_seen, batch)):
+            self._begin(reply)
         if reply.begun:
-            self.events_arrived.emit(batch)
+            held, reply.held = reply.held, []
+            self.events_arrived.emit(held)
         for event in batch:
             match event:
                 case Prefilled(done, total):
@@ -151,12 +156,18 @@ class ChatController(QObject):
                     self._context_tokens = total
                 case Round(tokens=tokens) if tokens:
                     self._context_tokens = tokens[-1].position + 1
-                    reply.has_text |= any(token.text for token in tokens)
-                case Finished():
+                case Finished() if reply.begun:
                     self._keep(event, reply)
                 case _:
                     pass
         self._tell_context(exactly=any(isinstance(event, Finished) for event in batch))
+
+    def _begin(self, reply: _Reply) -> None:
+        if reply.text is None:
+            self.reply_withdrawn.emit()
+        self.reply_begun.emit()
+        reply.begun = True
+        self.seed = reply.params.sampling.seed
 
     def _tell_context(self, *, exactly: bool) -> None:
         # The line in the composer and the plan need not be redrawn for every token.
@@ -170,30 +181,35 @@ class ChatController(QObject):
         self.replies.append(finished)
         stats = finished.stats
         if stats.rounds and len(stats.drafters) == 1 and reply.drafter == self.drafter:
-            self.drafter_measured.emit(reply.drafter, stats.mean_accepted_length, stats.speedup)
+            self.drafter_measured.emit(
+                reply.drafter, stats.mean_accepted_length, stats.speedup, stats.drafted
+            )
 
     def _fail(self, error: Exception, reply: _Reply) -> None:
         failure = failure_of(error)
-        if reply.begun:
-            self.reply_failed.emit(failure.sentence)
-        if reply.has_text:
-            # The turn and what there is of its reply stay, and the sentence stands beneath.
-            if failure.details:
-                self.failed.emit(failure)
+        if not reply.begun:
+            self._return(reply)
+            self.failed.emit(failure)
             return
+        # The turn and what there is of its reply stay, and the sentence stands beneath.
+        self.reply_failed.emit(failure.sentence)
+        if failure.details:
+            self.failed.emit(failure)
+
+    def _return(self, reply: _Reply) -> None:
         if reply.text is not None:
             self.user_turn_withdrawn.emit()
             self.prompt_returned.emit(reply.text)
-        self.failed.emit(failure)
 
     async def _new_chat(self) -> None:
         if self._answering is not None:
             await asyncio.wait({self._answering})
+        # At once: the engine may be loading another target, and follows once that is done.
+        self.chat_cleared.emit()
+        self._context_tokens = 0
+        self._tell_context(exactly=True)
         if self._engine.is_loaded:
             await self._engine.new_chat()
-        self._context_tokens = 0
-        self.chat_cleared.emit()
-        self._tell_context(exactly=True)
 
     async def _swap(self, spec: str) -> None:
         self.swap_started.emit(spec)
@@ -225,9 +241,24 @@ class ChatController(QObject):
 
 @dataclass
 class _Reply:
-    """One reply under way. text: the turn it answers, None to answer the last one again."""
+    """One reply under way. text: the turn it answers, None to answer the last one again.
+
+    held: what came before there was anything to see.
+    """
 
     text: str | None
+    params: ReplyParams
     drafter: str
-    begun: bool
-    has_text: bool = False
+    begun: bool = False
+    held: list[Event] = field(default_factory=list)
+
+
+def _is_seen(event: Event) -> bool:
+    """Whether there is a reply once this has come: text, or an end that nobody asked for."""
+    match event:
+        case Round(tokens=tokens):
+            return any(token.text for token in tokens)
+        case Finished(reason=reason, text=text):
+            return bool(text) or reason is not FinishReason.STOPPED
+        case _:
+            return False

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+
+from app.chat.wrapped_row import WrappedRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from PySide6.QtGui import QResizeEvent
-
     from engine.events import Finished
 
-_GAP = 6
-_PILL_HEIGHT = 24
+_NEW_SEED = "Answer again with a new seed"
+_SAME_SEED = "Answer again with the same seed"
+_GREEDY = "Answer again; at temperature 0 no seed has an effect"
 _FEWEST_COMPARED = 16  # Over fewer tokens the speed says too little to be compared.
 
 
@@ -30,10 +31,13 @@ def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
         yield "", f"{stats.mean_accepted_length:.1f}", "tokens per pass"
     if stats.acceptance_rate is not None:
         yield "", f"{stats.acceptance_rate:.0%}".replace("%", " %"), "accepted"
+    if stats.drafters:
+        yield "drafter", ", ".join(stats.drafters), ""
     if stats.tokens:
         yield "first token", f"{stats.first_token_seconds:.1f} s", ""
     yield "", str(done.reason), ""
-    yield "seed", f"{stats.params.sampling.seed}", ""
+    if not stats.params.sampling.is_greedy:
+        yield "seed", f"{stats.params.sampling.seed}", ""
     if stats.may_depend_on_timing:
         yield "text", "may depend on timing", ""
 
@@ -42,8 +46,8 @@ def _places(rate: float) -> int:
     return 0 if rate >= 10 else 1
 
 
-class PillRow(QWidget):
-    """Pills and buttons, wrapped like words; as tall as its lines."""
+class PillRow(WrappedRow):
+    """Pills, then buttons."""
 
     copy_requested = Signal()
     regenerate_requested = Signal(bool)
@@ -53,12 +57,12 @@ class PillRow(QWidget):
         super().__init__()
         self._figures: list[QWidget] = []
         self._copy = self._button("Copy", "Copy the reply's text")
-        self._again = self._button("Regenerate", "Answer again with a new seed")
-        self._same = self._button("Same seed", "Answer again with the same seed")
+        self._again = self._button("Regenerate", "")
+        self._same = self._button("Same seed", "")
         self._copy.clicked.connect(self.copy_requested)
         self._again.clicked.connect(lambda: self.regenerate_requested.emit(False))
         self._same.clicked.connect(lambda: self.regenerate_requested.emit(True))
-        self._arrange()
+        self._show_parts()
 
     def show_figures(self, done: Finished) -> None:
         """Show a finished reply's figures."""
@@ -67,41 +71,38 @@ class PillRow(QWidget):
         self._figures = [_pill(*parts, parent=self) for parts in figures(done)]
         for pill in self._figures:
             pill.show()
-        self._arrange()
+        self._show_parts()
 
-    def set_last(self, last: bool) -> None:
-        """Only the last reply can be written again."""
-        if last is self._again.isHidden():
-            self._again.setVisible(last)
-            self._same.setVisible(last)
-            self._arrange()
+    def offer_again(self, offered: bool, *, sampled: bool, refusal: str) -> None:
+        """Say whether the reply can be written again, and why not now, where there is a reason.
+
+        sampled: whether a seed has an effect.
+        """
+        new = _NEW_SEED if sampled else _GREEDY
+        for button, shown, hint in (
+            (self._again, offered, new),
+            (self._same, offered and sampled, _SAME_SEED),
+        ):
+            button.setVisible(shown)
+            button.setEnabled(not refusal)
+            _set_hint(button, refusal or hint)
+        self.arrange()
+
+    def _show_parts(self) -> None:
+        self.set_parts((*self._figures, self._copy, self._again, self._same))
 
     def _button(self, words: str, hint: str) -> QPushButton:
         button = QPushButton(words, self)
         button.setProperty("kind", "quiet")
-        button.setToolTip(hint)
-        button.setAccessibleDescription(hint)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        _set_hint(button, hint)
         return button
 
-    def _arrange(self) -> None:
-        place = QPoint(0, 0)
-        for child in (*self._figures, self._copy, self._again, self._same):
-            if child.isHidden():
-                continue
-            child.ensurePolished()
-            width = child.sizeHint().width()
-            if place.x() and place.x() + width > self.width():
-                place = QPoint(0, place.y() + _PILL_HEIGHT + _GAP)
-            child.setGeometry(place.x(), place.y(), width, _PILL_HEIGHT)
-            place.setX(place.x() + width + _GAP)
-        self.setFixedHeight(place.y() + _PILL_HEIGHT)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Wrap anew."""
-        super().resizeEvent(event)
-        self._arrange()
+def _set_hint(button: QPushButton, hint: str) -> None:
+    button.setToolTip(hint)
+    button.setAccessibleDescription(hint)
 
 
 def _pill(before: str, value: str, after: str, *, parent: QWidget) -> QFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtGui import QTextBlock, QTextBlockFormat, QTextCharFormat, QTextFormat
 
-from app.chat.text_view import set_line_pixels
+from app.text_view import set_line_pixels
 from app.theme import CODE_PIXELS, TEXT_PIXELS, code_font
 
 CODE_PADDING = 12

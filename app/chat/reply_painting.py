@@ -116,10 +116,11 @@ class ReplyPainter:
         begin = block.position() + line.textStart()
         if begin in self._settled:
             return self._settled[begin]
-        place = _Place(block, line)
+        place = Place(block, line)
         marks = [
-            (origin, Mark.in_box(place.box(start, stop)))
+            (origin, Mark.in_box(box))
             for start, stop, origin in self._runs.stretches(begin, begin + line.textLength())
+            for box in place.boxes(start, stop)
         ]
         if _end_of_next(block, line) <= self._runs.end:
             self._settled[begin] = marks
@@ -132,8 +133,8 @@ class ReplyPainter:
             begin = block.position() + line.textStart()
             end = begin + line.textLength()
             if end > start:
-                box = _Place(block, line).box(max(begin, start), end)
-                painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
+                for box in Place(block, line).boxes(max(begin, start), end):
+                    painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
 
 
 def _lines(block: QTextBlock, exposed: QRectF) -> Iterator[QTextLine]:
@@ -156,7 +157,7 @@ def _end_of_next(block: QTextBlock, line: QTextLine) -> int:
     return block.position() + after.textStart() + after.textLength()
 
 
-class _Place:
+class Place:
     """Where the characters of a line stand, on whole pixels downward."""
 
     def __init__(self, block: QTextBlock, line: QTextLine) -> None:
@@ -166,18 +167,27 @@ class _Place:
         self._first = block.position()
         self._left = at.x()
         # A space at the line's end hangs over the edge.
-        self._edge = line.naturalTextRect().right()
+        self._room = line.naturalTextRect()
+        self._both_ways = any(run.isRightToLeft() for run in line.glyphRuns())
         self._height = pitch - _CELL_GAP
         baseline = round(at.y() + line.y() + line.ascent())
         self._top = baseline + round(pitch * _DESCENT) + LINE_PIXELS - self._height
 
-    def box(self, start: int, stop: int) -> QRectF:
-        """The box of the characters [start, stop)."""
-        one, other = self._x(start), self._x(stop)
-        left, right = min(one, other), max(one, other)
-        return QRectF(self._left + left, self._top, right - left, self._height)
+    def boxes(self, start: int, stop: int) -> Iterator[QRectF]:
+        """The boxes of the characters [start, stop): one for each stretch of a direction."""
+        for left, right in self._edges(start - self._first, stop - self._first):
+            left, right = max(left, self._room.left()), min(right, self._room.right())
+            if left < right:
+                yield QRectF(self._left + left, self._top, right - left, self._height)
+
+    def _edges(self, start: int, stop: int) -> Iterator[tuple[float, float]]:
+        if not self._both_ways:
+            yield self._x(start), self._x(stop)
+            return
+        # Where directions meet, an offset has two places; its glyphs have one.
+        for run in self._line.glyphRuns(start, stop - start):
+            yield run.boundingRect().left(), run.boundingRect().right()
 
     def _x(self, offset: int) -> float:
         # The bindings give the clamped offset along with the place, unlike what their stubs say.
-        place = cast("tuple[float, int]", self._line.cursorToX(offset - self._first))
-        return min(place[0], self._edge)
+        return cast("tuple[float, int]", self._line.cursorToX(offset))[0]

@@ -17,8 +17,8 @@ from app.chat.markdown import FenceReader
 from app.chat.origin_format import LINE_PIXELS
 from app.chat.reply_format import CODE_PADDING, GAP, code_look, code_number, paragraph
 from app.chat.reply_painting import ReplyPainter
-from app.chat.text_view import TextView
 from app.chat.token_runs import TokenRuns, facts_of
+from app.text_view import TextView
 from engine.events import Drafted, Finished, Round
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.column import EDGE_PIXELS, column_in
 from app.chat.turns import Reply, UserTurn
+from app.chat.waiting import WaitingLine
 from engine.events import Finished
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _BETWEEN_TURNS = 24
 _NEAR_THE_END = 8
 _LEAST_PAUSE_MS = 66
 _PAUSE_PER_WORK = 4  # However long a paragraph grows, showing it takes at most a fifth of the time.
+_BUSY = "Wait for the reply, or stop it"
 _USER_SHARE = 0.82  # A user's turn never fills the column, so that sides tell who speaks.
 
 
@@ -38,12 +40,16 @@ class Transcript(QScrollArea):
         super().__init__()
         self._theme = theme
         self._colours_shown = True
+        self._sampled = True
+        self._busy = False
+        self._refusal = ""
         self._turns: list[UserTurn | Reply] = []
         self._following = True
         self._waiting: list[Event] = []
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.timeout.connect(self._show_waiting)
+        self._waiting_line = WaitingLine()
         self.setObjectName("transcript")
         self.setAccessibleName("Conversation")
         self.setWidgetResizable(True)
@@ -52,6 +58,7 @@ class Transcript(QScrollArea):
         body.setObjectName("transcriptBody")
         self._column = QVBoxLayout(body)
         self._column.setSpacing(_BETWEEN_TURNS)
+        self._column.addWidget(self._waiting_line)
         self._column.addStretch(1)
         self.setWidget(body)
         bar = self.verticalScrollBar()
@@ -66,7 +73,7 @@ class Transcript(QScrollArea):
 
     def begin_reply(self) -> None:
         """Add an empty reply for the events that come."""
-        self._show_waiting()
+        self._waiting_line.end()
         reply = Reply(self._theme)
         reply.view.set_colours(self._colours_shown)
         reply.row.copy_requested.connect(lambda: self.copy_requested.emit(reply.view.text))
@@ -90,14 +97,34 @@ class Transcript(QScrollArea):
         self._pause.start(round(max(_LEAST_PAUSE_MS, _PAUSE_PER_WORK * spent_ms)))
 
     def fail_reply(self, sentence: str) -> None:
-        """End the last reply with a fault: an empty one goes, a partial one keeps the sentence."""
-        reply = self._last_reply()
-        if reply is None:
-            return
+        """End the last reply where a fault ended it, and say so beneath."""
         self._show_waiting()
-        reply.fail(sentence)
-        if not reply.view.text:
-            self._remove(reply)
+        reply = self._last_reply()
+        if reply is not None:
+            reply.fail(sentence)
+
+    def set_busy(self, busy: bool) -> None:
+        """Say whether something is being answered; until there is a reply, that takes its place."""
+        self._busy = busy
+        if busy:
+            self._waiting_line.begin()
+        else:
+            self._waiting_line.end()
+        self._offer_again()
+
+    def show_prompt_read(self, done: int, total: int) -> None:
+        """Say how far the conversation has been read."""
+        self._waiting_line.show_progress(done, total)
+
+    def set_refusal(self, reason: str) -> None:
+        """Say why no reply can be written again now; nothing where one can."""
+        self._refusal = reason
+        self._offer_again()
+
+    def set_sampled(self, sampled: bool) -> None:
+        """Say whether a seed has an effect on what is written next."""
+        self._sampled = sampled
+        self._offer_again()
 
     def drop_last_reply(self) -> None:
         """Take the last reply away, to answer the turn before it again."""
@@ -142,20 +169,22 @@ class Transcript(QScrollArea):
 
     def _add(self, turn: UserTurn | Reply) -> None:
         self._turns.append(turn)
-        self._column.insertWidget(self._column.count() - 1, turn)
-        self._mark_last()
+        self._column.insertWidget(len(self._turns) - 1, turn)
+        self._offer_again()
 
     def _remove(self, turn: UserTurn | Reply) -> None:
         self._turns.remove(turn)
         self._column.removeWidget(turn)
         turn.hide()
         turn.deleteLater()
-        self._mark_last()
+        self._offer_again()
 
-    def _mark_last(self) -> None:
+    def _offer_again(self) -> None:
+        refusal = _BUSY if self._busy else self._refusal
         for turn in self._turns:
             if isinstance(turn, Reply):
-                turn.row.set_last(turn is self._turns[-1])
+                last = turn is self._turns[-1]
+                turn.row.offer_again(last, sampled=self._sampled, refusal=refusal)
 
     def _note_place(self, value: int) -> None:
         self._following = value >= self.verticalScrollBar().maximum() - _NEAR_THE_END

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from app.chat.long_text import beginning, size_of
 from app.chat.pills import PillRow
 from app.chat.reply_view import ReplyView
-from app.chat.text_view import TextView
+from app.text_dialog import TextDialog
+from app.text_view import TextView
 from engine.events import Finished
 
 if TYPE_CHECKING:
@@ -23,18 +25,22 @@ _INSIDE_DOWN = 10
 
 
 class UserTurn(QWidget):
-    """What the user wrote, literally, in a box on the right."""
+    """What the user wrote, literally, in a box on the right; of a long text the beginning."""
 
     def __init__(self, text: str, most: int) -> None:
         super().__init__()
+        self._text = text
         self._view = TextView()
         self._view.setAccessibleName("You")
-        self._view.show_text(text)
+        shown = beginning(text)
+        self._view.show_text(shown)
         box = QFrame()
         box.setProperty("kind", "user-turn")
-        inside = QHBoxLayout(box)
+        inside = QVBoxLayout(box)
         inside.setContentsMargins(_INSIDE_ACROSS, _INSIDE_DOWN, _INSIDE_ACROSS, _INSIDE_DOWN)
         inside.addWidget(self._view)
+        if shown != text:
+            inside.addWidget(self._button(), 0, Qt.AlignmentFlag.AlignLeft)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
@@ -45,6 +51,18 @@ class UserTurn(QWidget):
         """Be as wide as the text needs, and at most this wide."""
         self._view.fit_width(pixels - 2 * _INSIDE_ACROSS)
 
+    def _button(self) -> QPushButton:
+        button = QPushButton(f"Show all {size_of(self._text)}")
+        button.setProperty("kind", "quiet")
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(self._show_all)
+        return button
+
+    def _show_all(self) -> None:
+        words = f"You wrote {size_of(self._text)}"
+        TextDialog(words, self._text, name="You", parent=self.window()).open()
+
 
 class Reply(QWidget):
     """A reply's text, its figures, and the sentence that ended it if something failed."""
@@ -54,10 +72,9 @@ class Reply(QWidget):
         self.view = ReplyView(theme)
         self.row = PillRow()
         self.row.hide()
-        self._fault = QLabel()
+        self._fault = TextView()
         self._fault.setProperty("kind", "error")
-        self._fault.setTextFormat(Qt.TextFormat.PlainText)
-        self._fault.setWordWrap(True)
+        self._fault.setAccessibleName("Why the reply ends here")
         self._fault.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -76,6 +93,6 @@ class Reply(QWidget):
     def fail(self, sentence: str) -> None:
         """End here; keep what was written and say why there is no more."""
         self.view.break_off()
-        self._fault.setText(sentence)
+        self._fault.show_text(sentence)
         self._fault.show()
         self.row.show()

@@ -48,7 +48,7 @@ def ended(reason: FinishReason = FinishReason.END_OF_TURN, *, text: str = "", **
     known: dict[str, Any] = {
         "target": "Fake 1M",
         "drafters": ("ngram",),
-        "params": ReplyParams(SamplingParams(seed=42)),
+        "params": ReplyParams(SamplingParams(temperature=0.7, seed=42)),
         "tokens": 118,
         "rounds": 51,
         "drafted": 110,

@@ -46,7 +46,7 @@ class Choice:
     spec: str
     label: str
     reason: str | None = None
-    needs_file: bool = False
+    needs: str | None = None
     grows_trees: bool = False
     settings: tuple[FakeSetting, ...] = ()
     note: str | None = None
@@ -131,7 +131,7 @@ class FakeEngine:
             Choice("ngram", "N-gram"),
             Choice("layer-skip", "Layer skip", reason="not for this model"),
             LOOKAHEAD,
-            Choice("draft-model", "Draft model…", needs_file=True),
+            Choice("draft-model", "Draft model…", needs="a model"),
         )
 
     def drafter(self, spec: str) -> str:
@@ -213,6 +213,13 @@ def waits_for_stop(session: FakeSession, stop: threading.Event) -> Iterator[Even
     assert stop.wait(10)
     session.stopped_after = 1
     yield finished(1, session, FinishReason.STOPPED)
+
+
+def stopped_before_a_word(session: FakeSession, stop: threading.Event) -> Iterator[Event]:
+    """A conversation of which only the beginning is read, as Stop comes then."""
+    yield Prefilled(2, 8)
+    assert stop.wait(10)
+    yield finished(0, session, FinishReason.STOPPED)
 
 
 def fails_with(error: Exception, *texts: str) -> Script:

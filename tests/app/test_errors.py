@@ -6,11 +6,13 @@ import logging
 import sys
 
 import pytest
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton
 
-from app.errors import Banner, DetailsDialog, Failure, failure_of, install_excepthook
+from app.errors import Banner, Failure, failure_of, install_excepthook
+from app.text_dialog import TextDialog
+from app.text_view import TextView
 from engine.errors import ModelError
+from tests.app.widgets import part_of
 
 
 def test_the_worlds_mistakes_speak_for_themselves():
@@ -36,10 +38,21 @@ def banner(qtbot) -> Banner:
 def test_a_banner_shows_its_sentence_literally(banner):
     banner.show_failure(Failure("<b>no</b> model & no <img src=x>"))
 
-    label = banner.findChild(QLabel)
-    assert label.text() == "<b>no</b> model & no <img src=x>"
-    assert label.textFormat().name == "PlainText"
+    assert part_of(banner, TextView).toPlainText() == "<b>no</b> model & no <img src=x>"
     assert not banner.isHidden()
+
+
+def test_a_word_too_long_for_its_line_is_broken_and_the_sentence_goes_on(banner, qtbot):
+    sentence = f"{'/a-folder-with-a-name' * 20} is no model. Choose another."
+    banner.resize(400, 100)
+    banner.show()
+
+    banner.show_failure(Failure(sentence))
+
+    view = part_of(banner, TextView)
+    assert banner.sentence == sentence
+    qtbot.waitUntil(lambda: view.height() > 5 * view.fontMetrics().height())
+    assert view.document().idealWidth() <= view.width()
 
 
 def test_details_are_offered_only_where_there_are_any(banner):
@@ -80,15 +93,14 @@ def test_a_banner_goes_when_it_is_dismissed(banner):
     assert banner.sentence == ""
 
 
-def test_details_can_be_copied_with_the_versions(qtbot):
-    dialog = DetailsDialog("Something went wrong.", "Traceback: KeyError")
-    qtbot.addWidget(dialog)
+def test_details_are_shown_with_the_versions(banner):
+    banner.show_failure(Failure("Something went wrong.", "Traceback: KeyError"))
 
-    next(b for b in dialog.findChildren(QPushButton) if "Copy" in b.text()).click()
+    next(b for b in banner.findChildren(QPushButton) if b.text() == "Details…").click()
 
-    copied = QGuiApplication.clipboard().text()
-    assert "Traceback: KeyError" in copied
-    assert "PySide6" in copied
+    shown = part_of(part_of(banner, TextDialog), QPlainTextEdit).toPlainText()
+    assert "PySide6" in shown
+    assert "Traceback: KeyError" in shown
 
 
 def test_what_nobody_caught_is_shown_and_an_interrupt_is_not(monkeypatch):

@@ -112,6 +112,27 @@ def test_a_name_that_is_too_long_is_cut_short(header):
     assert header.minimumSizeHint().width() <= 400
 
 
+def test_an_ampersand_in_a_name_is_shown_and_underlines_nothing(header):
+    header.show_target("R&D 7B", "cpu", bit_exact=True)
+
+    assert target(header).text() == "R&&D 7B ▾"
+    assert target(header).shortcut().isEmpty()
+    assert "R&D 7B" in target(header).accessibleName()
+
+
+def test_a_new_chat_is_offered_where_no_column_offers_it(header, qtbot):
+    new = next(b for b in header.findChildren(QPushButton) if b.accessibleName() == "New chat")
+    before = new.isVisible()
+
+    header.set_new_chat(True)
+
+    assert not before
+    assert new.isVisible()
+    assert "Ctrl" in new.toolTip() or "⌘" in new.toolTip()
+    with qtbot.waitSignal(header.new_chat_requested):
+        new.click()
+
+
 def test_setting_a_switch_asks_for_nothing(header, qtbot):
     with (
         qtbot.assertNotEmitted(header.colours_toggled),

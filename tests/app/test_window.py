@@ -36,7 +36,7 @@ def test_typing_and_enter_bring_an_answer_in_the_colours_of_its_origins(run, sto
         async with opened(FakeLoad(says("one", " two")), store) as window:
             type_and_send(window, "hello")
             await until(lambda: window.chat.replies and not window.chat.busy)
-            return last_reply(window).text, origins_shown(window)
+            return window.transcript.reply_text(), origins_shown(window)
 
     text, shown = run(scenario())
 
@@ -52,7 +52,7 @@ def test_stop_takes_sends_place_and_ends_the_reply_within_one_round(run, store):
     async def scenario():
         async with opened(load, store) as window:
             type_and_send(window, "hello")
-            await until(lambda: "word1" in last_reply(window).text)
+            await until(lambda: "word1" in window.transcript.reply_text())
             button(window, "Stop").click()
             gate.release()
             await until(lambda: not window.chat.busy)
@@ -70,7 +70,7 @@ def test_escape_stops_wherever_the_focus_is(run, store):
     async def scenario():
         async with opened(load, store) as window:
             type_and_send(window, "hello")
-            await until(lambda: "word0" in last_reply(window).text)
+            await until(lambda: "word0" in window.transcript.reply_text())
             QTest.keyClick(window.panel, Qt.Key.Key_Escape)
             gate.release()
             await until(lambda: not window.chat.busy)
@@ -97,7 +97,7 @@ def test_an_error_reaches_the_user_in_words_and_the_chat_goes_on(run, store, err
             )
             QTest.keyClick(box_of(window), Qt.Key.Key_Return)
             await until(lambda: window.chat.replies and not window.chat.busy)
-            return after_error, last_reply(window).text, window.banner.isVisible()
+            return after_error, window.transcript.reply_text(), window.banner.isVisible()
 
     after_error, text, still_there = run(scenario())
 
@@ -112,7 +112,7 @@ def test_closing_during_a_reply_leaves_nothing_running(run, store):
     async def scenario():
         async with opened(load, store) as window:
             type_and_send(window, "hello")
-            await until(lambda: "word0" in last_reply(window).text)
+            await until(lambda: "word0" in window.transcript.reply_text())
         return asyncio.all_tasks() - {asyncio.current_task()}
 
     left = run(scenario())
@@ -203,12 +203,13 @@ def test_the_theme_can_change_while_a_reply_is_being_written(run, store):
     async def scenario():
         async with opened(FakeLoad(talks_until_stopped(gate)), store) as window:
             type_and_send(window, "hello")
-            await until(lambda: "word0" in last_reply(window).text)
+            await until(lambda: "word0" in window.transcript.reply_text())
             window.set_theme(load_theme("dark"))
             window.chat.stop()
             gate.release()
             await until(lambda: not window.chat.busy)
-            return window.grab().toImage().pixelColor(600, 500).name(), last_reply(window).text
+            picture = window.grab().toImage()
+            return picture.pixelColor(600, 500).name(), window.transcript.reply_text()
 
     background, text = run(scenario())
 

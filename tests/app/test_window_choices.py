@@ -22,7 +22,6 @@ from tests.app.fakes import (
 from tests.app.opened import (
     box_of,
     button,
-    last_reply,
     opened,
     target_of,
     type_and_send,
@@ -36,7 +35,7 @@ def test_a_drafter_clicked_during_a_reply_drafts_its_next_rounds(run, store):
     async def scenario():
         async with opened(load, store) as window:
             type_and_send(window, "hello")
-            await until(lambda: "word0" in last_reply(window).text)
+            await until(lambda: "word0" in window.transcript.reply_text())
             off = next(b for b in window.panel.findChildren(QRadioButton) if b.text() == "Off")
             off.click()
             await until(lambda: gate.release() or window.chat.drafter == "off")
@@ -63,7 +62,7 @@ def test_a_number_set_during_a_reply_drafts_its_next_rounds(run, store):
             window.chat.swap("lookahead")
             await until(lambda: window.chat.drafter == "lookahead")
             type_and_send(window, "hello")
-            await until(lambda: "word0" in last_reply(window).text)
+            await until(lambda: "word0" in window.transcript.reply_text())
             set_number(window, "Lookahead: Window", 9)
             await until(lambda: gate.release() or window.chat.drafter == "lookahead@9x5")
             window.chat.stop()
@@ -215,7 +214,7 @@ def test_a_target_that_cannot_be_loaded_says_so_and_the_old_one_stays(run, store
             sentence = window.banner.sentence
             type_and_send(window, "hello")
             await until(lambda: window.chat.replies and not window.chat.busy)
-            return sentence, last_reply(window).text
+            return sentence, window.transcript.reply_text()
 
     assert run(scenario()) == ("notes.txt is no model.", "still here.")
     assert store.load().target == "default"

@@ -133,29 +133,58 @@ def test_stop_ends_within_a_round_and_keeps_what_is_there(engine):
     assert session.messages[1].content == text_of(events)
 
 
-def test_stop_before_the_first_token_leaves_the_users_turn_and_the_chat_goes_on(engine):
+def test_stop_before_the_first_token_leaves_the_conversation_as_it_was(engine):
     session, stop = engine.new_session(), threading.Event()
+    answer(session, "the cat")
+    before = list(session.messages)
     stop.set()
 
-    events = answer(session, "the cat", stop=stop)
-    after = answer(session, "and the hat")
+    events = answer(session, "and the hat", stop=stop)
+    again = answer(session, None, stop=stop)
 
-    assert events[-1].reason is FinishReason.STOPPED
-    assert events[-1].stats.tokens == 0
-    assert [turn.role for turn in session.messages] == ["user", "user", "assistant"]
-    assert text_of(after)
+    for stopped in (events, again):
+        assert stopped[-1].reason is FinishReason.STOPPED
+        assert stopped[-1].stats.tokens == 0
+    assert session.messages == before
+    assert text_of(answer(session, "and the hat"))
 
 
-def test_a_reader_who_goes_away_keeps_what_was_read(engine):
+def test_an_error_before_the_first_token_leaves_the_reply_that_was_to_be_replaced(engine):
+    session = engine.new_session()
+    answer(session, "the cat")
+    before = list(session.messages)
+    session.drafting.drafter = Failing(engine.drafter("ngram"))
+
+    with pytest.raises(EngineError, match="No memory"):
+        answer(session, None)
+
+    assert session.messages == before
+
+
+class Failing:
+    """A drafter with nothing but bad luck."""
+
+    def __init__(self, drafter):
+        self._drafter = drafter
+
+    def __getattr__(self, name):
+        return getattr(self._drafter, name)
+
+    def propose(self, *_):
+        raise EngineError("No memory left.")
+
+
+@pytest.mark.parametrize("after", [Prefilled, Round])
+def test_a_reader_who_goes_away_leaves_what_was_read_and_no_turn_without_a_reply(engine, after):
     session = engine.new_session()
     events = session.reply("the cat and the hat", PARAMS, threading.Event())
 
     for event in events:
-        if isinstance(event, Round):
+        if isinstance(event, after):
             break
     events.close()
 
-    assert [turn.role for turn in session.messages] == ["user", "assistant"]
+    assert [turn.role for turn in session.messages] == ["user", "assistant"] * (after is Round)
 
 
 def test_the_drafter_may_change_while_a_reply_runs_and_the_text_does_not(engine):

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from PySide6.QtCore import QThread
 
 from engine.errors import OutOfMemory, PromptTooLong
 from engine.events import Finished, FinishReason
+from engine.params import ReplyParams, SamplingParams
 from tests.app.chat.heard import PARAMS, chatting, rounds
 from tests.app.fakes import (
+    TARGET_ONLY,
     FakeLoad,
     fails_with,
+    finished,
     in_turn,
+    round_of,
     says,
+    stopped_before_a_word,
     talks_until_stopped,
     until,
     waits_for_stop,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.events import Event
+    from tests.app.fakes import FakeSession, Script
 
 
 def test_a_prompt_is_shown_answered_and_kept_with_what_made_the_answer(run):
@@ -68,7 +80,7 @@ def test_an_error_before_the_first_token_takes_the_turn_back_and_returns_the_pro
 
     heard, first = run(scenario())
 
-    assert first[-4:] == ["reply_failed", "user_turn_withdrawn", "prompt_returned", "failed"]
+    assert first == ["user_turn_added", "user_turn_withdrawn", "prompt_returned", "failed"]
     assert heard.of("prompt_returned") == ["my prompt"]
     assert heard.of("failed")[0].sentence == str(error)
     assert isinstance(heard.of("events_arrived")[-1][-1], Finished)
@@ -127,6 +139,7 @@ def test_a_prompt_during_a_reply_comes_back_untouched(run):
     async def scenario():
         async with chatting(FakeLoad(talks_until_stopped(gate))) as (chat, heard):
             chat.submit("first", PARAMS, "")
+            await until(lambda: rounds(heard))
             chat.submit("second", PARAMS, "")
             chat.stop()
             gate.release()
@@ -149,14 +162,90 @@ def test_regenerating_replaces_the_reply_once_the_new_one_begins(run):
     assert run(scenario()).names()[:3] == ["reply_withdrawn", "reply_begun", "events_arrived"]
 
 
-def test_a_regeneration_that_fails_at_once_leaves_the_old_reply(run):
+def test_stop_before_the_first_word_takes_the_turn_back_and_returns_the_prompt(run):
     async def scenario():
-        async with chatting(FakeLoad(fails_with(OutOfMemory("No memory left.")))) as (chat, heard):
+        load = FakeLoad(in_turn(stopped_before_a_word, says("better")))
+        async with chatting(load) as (chat, heard):
+            chat.submit("my prompt", PARAMS, "")
+            chat.stop()
+            await until(lambda: not chat.busy)
+            first, kept = heard.names(), list(chat.replies)
+            chat.submit("again", PARAMS, "")
+            await until(lambda: not chat.busy)
+            return heard, first, kept
+
+    heard, first, kept = run(scenario())
+
+    assert first == ["user_turn_added", "user_turn_withdrawn", "prompt_returned"]
+    assert heard.of("prompt_returned") == ["my prompt"]
+    assert kept == []
+    assert isinstance(heard.of("events_arrived")[-1][-1], Finished)
+
+
+def textless(*after: object) -> Script:
+    """A round of which nothing can be shown yet, and then an end or an error."""
+
+    def script(session: FakeSession, stop: threading.Event) -> Iterator[Event]:
+        yield round_of(0, ("", TARGET_ONLY))
+        for each in after:
+            if isinstance(each, Exception):
+                raise each
+            yield finished(1, session, cast("FinishReason", each))
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        stopped_before_a_word,
+        textless(FinishReason.STOPPED),
+        fails_with(OutOfMemory("No memory left.")),
+        textless(OutOfMemory("No memory left.")),
+    ],
+)
+def test_a_regeneration_without_a_word_leaves_the_old_reply(run, script):
+    async def scenario():
+        async with chatting(FakeLoad(script)) as (chat, heard):
+            chat.regenerate(PARAMS, "")
+            chat.stop()
+            await until(lambda: not chat.busy)
+            return set(heard.names())
+
+    assert run(scenario()) <= {"failed"}
+
+
+def test_a_model_that_ends_its_turn_without_a_word_has_replied(run):
+    async def scenario():
+        async with chatting(FakeLoad(textless(FinishReason.END_OF_TURN))) as (chat, heard):
             chat.regenerate(PARAMS, "")
             await until(lambda: not chat.busy)
-            return heard
+            return chat, heard
 
-    assert run(scenario()).names() == ["failed"]
+    chat, heard = run(scenario())
+
+    assert heard.names()[:3] == ["reply_withdrawn", "reply_begun", "events_arrived"]
+    assert len(chat.replies) == 1
+
+
+def test_the_seed_is_that_of_the_reply_that_stands_last(run):
+    def seeded(seed: int) -> ReplyParams:
+        return ReplyParams(SamplingParams(seed=seed))
+
+    async def scenario():
+        failing = fails_with(OutOfMemory("No memory left."), "half")
+        load = FakeLoad(in_turn(says("one"), failing, stopped_before_a_word))
+        async with chatting(load) as (chat, _):
+            seeds = []
+            for seed in (1, 2, 3):
+                chat.submit("hi", seeded(seed), "")
+                if seed == 3:
+                    chat.stop()
+                await until(lambda: not chat.busy)
+                seeds.append(chat.seed)
+            return seeds
+
+    assert run(scenario()) == [1, 2, 2]
 
 
 def test_a_new_chat_during_a_reply_ends_it_first(run):
@@ -169,14 +258,13 @@ def test_a_new_chat_during_a_reply_ends_it_first(run):
             await until(lambda: rounds(heard))
             chat.new_chat()
             gate.release()
-            await until(lambda: "chat_cleared" in heard.names())
+            await until(lambda: len(load.engines[0].sessions) == 2)
             return heard
 
     heard = run(scenario())
 
     assert heard.names()[-1] == "chat_cleared"
     assert load.engines[0].sessions[0].stopped_after == 1
-    assert len(load.engines[0].sessions) == 2
 
 
 def test_leaving_during_a_reply_ends_everything(run):

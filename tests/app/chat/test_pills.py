@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QFrame, QLabel
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton
 
 from app.chat.pills import PillRow, figures
 from engine.events import FinishReason
@@ -21,6 +21,7 @@ def test_a_full_account_reads_as_in_the_design():
         "1.6 × plain",
         "2.3 tokens per pass",
         "61 % accepted",
+        "drafter ngram",
         "first token 0.2 s",
         "end of turn",
         "seed 42",
@@ -49,10 +50,51 @@ def test_without_a_draft_there_is_no_acceptance():
     assert not any("accepted" in pill for pill in words(ended(drafted=0, accepted=0)))
 
 
-def test_a_reply_stopped_before_its_first_token_has_no_speed():
-    pills = words(ended(FinishReason.STOPPED, tokens=0, rounds=0, drafted=0, decode_seconds=0.0))
+def test_a_reply_without_a_token_has_no_speed():
+    facts = {"tokens": 0, "rounds": 0, "drafted": 0, "drafters": (), "decode_seconds": 0.0}
+    pills = words(ended(FinishReason.LENGTH, **facts))
 
-    assert pills == ["stopped", "seed 42"]
+    assert pills == ["token limit", "seed 42"]
+
+
+def test_every_drafter_that_was_in_charge_is_named():
+    assert "drafter ngram, layer-skip" in words(ended(drafters=("ngram", "layer-skip")))
+    assert "drafter off" in words(ended(drafters=("off",)))
+
+
+def test_at_temperature_0_there_is_no_seed_to_tell():
+    greedy = ReplyParams(SamplingParams(temperature=0.0, seed=42))
+
+    assert not any("seed" in pill for pill in words(ended(params=greedy)))
+
+
+def buttons(row: PillRow) -> dict[str, QPushButton]:
+    return {b.text(): b for b in row.findChildren(QPushButton) if not b.isHidden()}
+
+
+def test_at_temperature_0_no_seed_is_offered_either(qtbot):
+    row = PillRow()
+    qtbot.addWidget(row)
+
+    row.offer_again(True, sampled=False, refusal="")
+
+    assert list(buttons(row)) == ["Copy", "Regenerate"]
+    assert "no seed has an effect" in buttons(row)["Regenerate"].toolTip()
+
+
+def test_what_cannot_be_had_now_is_disabled_and_says_why(qtbot):
+    row = PillRow()
+    qtbot.addWidget(row)
+
+    row.offer_again(True, sampled=True, refusal="Wait until the model is loaded")
+    refused = {words: (b.isEnabled(), b.toolTip()) for words, b in buttons(row).items()}
+    row.offer_again(True, sampled=True, refusal="")
+
+    assert refused["Copy"][0]
+    for again in ("Regenerate", "Same seed"):
+        assert refused[again] == (False, "Wait until the model is loaded")
+        assert buttons(row)[again].isEnabled()
+        assert buttons(row)[again].toolTip().startswith("Answer again")
 
 
 @pytest.mark.parametrize("reason", list(FinishReason))
@@ -69,7 +111,7 @@ def test_pills_wrap_in_a_narrow_row_and_stay_inside(qtbot):
     qtbot.addWidget(row)
     row.resize(680, 24)
     row.show_figures(ended())
-    row.set_last(True)
+    row.offer_again(True, sampled=True, refusal="")
     row.show()
     wide = row.height()
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QImage, QTextCursor
 
+from app.chat.reply_painting import Place
 from app.chat.reply_view import ReplyView
 from app.theme import load_theme
 from engine.events import Drafted
-from tests.app.chat.test_text_view import HOSTILE
 from tests.app.events import ACCEPTED, RESAMPLED, ended, spoken
+from tests.app.test_text_view import HOSTILE
 
 
 @pytest.fixture
@@ -247,3 +250,29 @@ def test_tints_move_with_the_text_when_the_width_changes(theme, qtbot):
     narrowed.resize(300, 40)
 
     assert painted(narrowed) == painted(narrow)
+
+
+def test_in_a_line_of_both_directions_every_token_has_its_own_place(view):
+    view.resize(900, 40)
+    tokens = ["Plain words, ", "שלום", " עולם", " and 12", " more שלום", "."]
+    view.apply([spoken(*tokens), ended()])
+    block = view.document().firstBlock()
+    line = block.layout().lineAt(0)
+    place = Place(block, line)
+
+    boxes, begin = [], 0
+    for token in tokens:
+        boxes.append(list(place.boxes(begin, begin + len(token))))
+        begin += len(token)
+
+    # The Hebrew words stand from right to left between the English ones.
+    assert [len(found) for found in boxes] == [1, 1, 1, 2, 2, 1]
+    first, hebrew, second = (found[0] for found in boxes[:3])
+    assert first.right() == pytest.approx(second.left())
+    assert second.right() == pytest.approx(hebrew.left())
+    every = sorted((box for found in boxes for box in found), key=QRectF.left)
+    assert all(a.right() == pytest.approx(b.left()) for a, b in itertools.pairwise(every))
+    assert every[-1].right() - every[0].left() == pytest.approx(line.naturalTextWidth(), abs=1)
+    for token, found in zip(tokens, boxes, strict=True):
+        wanted = view.fontMetrics().horizontalAdvance(token)
+        assert sum(box.width() for box in found) == pytest.approx(wanted, abs=3)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QTextEdit
 
 from app.chat.column import COLUMN_PIXELS
-from app.chat.transcript import Transcript
+from app.chat.reply_view import ReplyView
 from app.theme import load_theme, style_sheet
 from engine.events import Drafted, FinishReason
-from tests.app.chat.test_text_view import HOSTILE
+from tests.app.chat.turns import press, say, texts
 from tests.app.events import ended, spoken
+from tests.app.test_text_view import HOSTILE
 from tests.app.widgets import heard, part_of
 
+if TYPE_CHECKING:
+    from app.chat.transcript import Transcript
+
 PARAGRAPHS = spoken(*(f"Paragraph {number}.\n" for number in range(120)))
-
-
-@pytest.fixture
-def transcript(qtbot, theme) -> Transcript:
-    made = Transcript(theme)
-    made.setStyleSheet(style_sheet(theme))
-    qtbot.addWidget(made)
-    made.resize(800, 500)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
 
 
 @pytest.fixture
@@ -43,25 +38,6 @@ def bar(transcript: Transcript):
 
 def at_the_end(transcript: Transcript) -> bool:
     return bar(transcript).value() == bar(transcript).maximum()
-
-
-def texts(transcript: Transcript) -> list[str]:
-    """What every turn says, from the top."""
-    shown = [view for view in transcript.findChildren(QTextEdit) if view.isVisible()]
-    shown.sort(key=lambda view: view.mapTo(transcript, view.rect().topLeft()).y())
-    return [view.toPlainText() for view in shown]
-
-
-def press(transcript: Transcript, words: str) -> None:
-    """Click the last button that says this."""
-    found = [button for button in transcript.findChildren(QPushButton) if not button.isHidden()]
-    next(button for button in reversed(found) if button.text() == words).click()
-
-
-def say(transcript: Transcript, question: str, answer: str) -> None:
-    transcript.add_user(question)
-    transcript.begin_reply()
-    transcript.apply([spoken(answer), ended()])
 
 
 def test_turns_stand_in_the_order_they_were_taken(transcript, qtbot):
@@ -166,17 +142,6 @@ def test_the_column_is_centred_and_does_not_move_when_the_scroll_bar_comes(trans
     assert view.width() == COLUMN_PIXELS
 
 
-def test_a_failed_reply_without_text_is_taken_away(transcript, qtbot):
-    transcript.add_user("Hi")
-    transcript.begin_reply()
-    transcript.apply([Drafted("never judged", "ngram")])
-
-    transcript.fail_reply("No memory left.")
-    transcript.drop_last_user()
-
-    qtbot.waitUntil(lambda: transcript.findChildren(QTextEdit) == [])
-
-
 def test_a_failed_reply_with_text_stays_with_the_reason_under_it(transcript, qtbot):
     transcript.add_user("Hi")
     transcript.begin_reply()
@@ -184,9 +149,7 @@ def test_a_failed_reply_with_text_stays_with_the_reason_under_it(transcript, qtb
 
     transcript.fail_reply("No memory left.")
 
-    qtbot.waitUntil(lambda: texts(transcript) == ["Hi", "Half a rep"])
-    sentences = [label.text() for label in transcript.findChildren(QLabel) if label.isVisible()]
-    assert "No memory left." in sentences
+    qtbot.waitUntil(lambda: texts(transcript) == ["Hi", "Half a rep", "No memory left."])
 
 
 def test_the_last_reply_can_be_written_again_with_either_seed(transcript):
@@ -248,7 +211,7 @@ def test_switched_off_colours_stay_off_in_the_next_reply(transcript, theme):
 
     say(transcript, "One?", "First.")
 
-    view = transcript.findChildren(QTextEdit)[-1]
+    view = transcript.findChildren(ReplyView)[-1]
     assert theme.color("target_tint").name() not in colours(view.grab().toImage())
 
 
@@ -259,7 +222,7 @@ def test_another_theme_reaches_the_replies_that_are_there(transcript):
     transcript.setStyleSheet(style_sheet(dark))
     transcript.set_theme(dark)
 
-    view = transcript.findChildren(QTextEdit)[-1]
+    view = transcript.findChildren(ReplyView)[-1]
     assert dark.color("target_tint").name() in colours(view.grab().toImage())
 
 
@@ -275,9 +238,24 @@ def test_a_reply_cut_short_says_so(transcript):
 def test_every_turn_and_button_has_a_name(transcript):
     say(transcript, "One?", "First.")
 
-    names = [view.accessibleName() for view in transcript.findChildren(QTextEdit)]
-    assert names == ["You", "Reply"]
+    shown = [view for view in transcript.findChildren(QTextEdit) if not view.isHidden()]
+    assert [view.accessibleName() for view in shown] == ["You", "Reply"]
     assert all(found.text() for found in transcript.findChildren(QPushButton))
+
+
+def test_while_one_reply_is_being_had_no_other_can_be(transcript):
+    say(transcript, "One?", "First.")
+    transcript.set_busy(True)
+    asked = heard(transcript.regenerate_requested)
+
+    press(transcript, "Regenerate")
+    transcript.set_busy(False)
+    transcript.set_refusal("Wait until the model is loaded")
+    press(transcript, "Same seed")
+    transcript.set_refusal("")
+    press(transcript, "Regenerate")
+
+    assert asked == [False]
 
 
 def colours(image) -> set[str]:

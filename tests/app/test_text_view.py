@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtGui import QFont, QTextCursor
 
-from app.chat.text_view import TextView
+from app.text_view import TextView
 
 HOSTILE = [
     "<b>bold</b> & <i>",
