@@ -1,4 +1,7 @@
-"""transformers' `generate` as a peer: greedy in bfloat16, plain and with its own speculation."""
+"""transformers' `generate` as a peer: greedy, plain and with its own speculation.
+
+In bfloat16, or in float32 where the processor only emulates that: in which it is faster.
+"""
 
 # transformers' and torch's own annotations leave these unknown.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from engine.devices import AUTO, chosen_dtype
 from engine.errors import EngineError
 from engine.events import FinishReason
 from engine.models.memory import give_back_freed_memory, is_memory_error, memory_errors
@@ -39,7 +43,6 @@ class TransformersPeer:
     """
 
     name = f"transformers {version('transformers')}"
-    dtype = "bfloat16"
 
     def __init__(
         self,
@@ -54,6 +57,8 @@ class TransformersPeer:
         self._target = target
         self._assistant = assistant
         self._device = device
+        self._dtype = chosen_dtype(AUTO, torch.device(device).type)
+        self.dtype = str(self._dtype).removeprefix("torch.")
         self._end_ids = sorted(end_ids)
         self._decode = decode
         self._models: dict[str, Any] = {}
@@ -87,7 +92,7 @@ class TransformersPeer:
 
     def _model(self, role: str, source: ModelSource) -> Any:  # noqa: ANN401 - a transformers model
         if role not in self._models:
-            model = load_model(source, device=self._device, dtype=torch.bfloat16)
+            model = load_model(source, device=self._device, dtype=self._dtype)
             # Greedy and nothing else: the makers' penalties would make another text.
             model.generation_config = type(model.generation_config)()
             self._models[role] = model
