@@ -80,6 +80,11 @@ def packed(examples: Sequence[Example], taps: Sequence[int], device: torch.devic
     )
 
 
+def generator_of(number: int) -> torch.Generator:
+    """One that draws what follows from a whole number, which may be larger than torch takes."""
+    return torch.Generator().manual_seed(number % 2**63)
+
+
 class Order:
     """Which examples a step learns from: a function of the seed and the step alone.
 
@@ -101,7 +106,7 @@ class Order:
 
     def _add_epoch(self) -> None:
         """Another turn through all examples, in batches of about as many rows each."""
-        generator = torch.Generator().manual_seed(self._seed * _MANY + self._epochs)
+        generator = generator_of(self._seed * _MANY + self._epochs)
         batch, rows = list[int](), 0
         for place in torch.randperm(len(self._lengths), generator=generator).tolist():
             if batch and rows + self._lengths[place] > self._rows:

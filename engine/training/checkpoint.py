@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.training.files import Write
 
 _NOTE = "learning"
+_IDS = "drafted ids"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """step: steps done. tokens: of replies, learnt from. seconds: that it took."""
+    """step: steps done. tokens: of replies, learnt from. seconds: that it took.
+
+    ids: those that are drafted, (n,).
+    """
 
     step: int
     tokens: int
     seconds: float
     curve: tuple[Point, ...]
+    ids: Tensor = field(repr=False, compare=False)
     tensors: Mapping[str, Tensor] = field(repr=False, compare=False)
 
 
@@ -69,7 +74,8 @@ class Checkpoint:
         Raises:
             EngineError: it can't be written; what was there is left.
         """
-        tensors = {name: held.cpu().contiguous() for name, held in standing.tensors.items()}
+        held_by_name = {**standing.tensors, _IDS: standing.ids}
+        tensors = {name: held.cpu().contiguous() for name, held in held_by_name.items()}
         note = {
             "belongs": self._belongs,
             "step": standing.step,
@@ -104,6 +110,7 @@ class Checkpoint:
                 tokens=int(note["tokens"]),
                 seconds=float(note["seconds"]),
                 curve=tuple(_point(*point) for point in note["curve"]),
+                ids=tensors.pop(_IDS),
                 tensors=tensors,
             )
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.training.job import Job, Training
 from engine.training.loop import Budget
-from engine.training.recipe import RECIPES
+from engine.training.recipe import RECIPES, DrafterKind
 
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, engine: Engine, stop: threading.Event) -> N
 
 
 def _job(options: argparse.Namespace) -> Job:
-    recipe = replace(RECIPES[options.kind], seed=options.seed, layers=options.layers)
+    recipe = replace(RECIPES[DrafterKind(options.kind)], seed=options.seed, layers=options.layers)
     if options.vocabulary is not None:
         recipe = replace(recipe, vocabulary=options.vocabulary)
     budget = None

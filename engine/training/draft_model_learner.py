@@ -18,9 +18,9 @@ import torch
 from torch.nn import functional
 
 from engine.drafters.eagle_layer import EagleLayer, Projection, RmsNorm
-from engine.errors import EngineError
 from engine.models.causal_lm import FINAL
 from engine.training.acceptance import CHAIN
+from engine.training.chosen_layers import chosen_layers
 from engine.training.drafted_ids import Taught, soft_cross_entropy
 from engine.training.learner import Export
 from engine.training.packed_attention import PackedAttention
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
     from engine.training.target_layers import LayerSizes
 
 _NORM, _MAP = "model.norm.weight", "output_map.weight"
-_USUAL_LAYERS = 5
-"""How many of the target's first layers a draft model begins with: with a map before the head they
-say more from the start, and after learning too, than as many of which some are the last ones.
-"""
 
 
 class DraftModelLearner:
@@ -53,13 +49,9 @@ class DraftModelLearner:
 
     def __init__(self, beginning: Beginning) -> None:
         self._with = beginning
+        self.drafted = beginning.drafted
         lm, self._sizes = beginning.lm, layer_sizes(beginning.lm)
-        chosen = beginning.recipe.layers or tuple(range(min(_USUAL_LAYERS, lm.num_layers)))
-        if min(chosen) < 0 or max(chosen) >= lm.num_layers:
-            raise EngineError(
-                f"The draft model can't begin with layer {max(chosen)}: this model has "
-                f"{lm.num_layers}, which count from 0."
-            )
+        chosen = chosen_layers(beginning.recipe, lm.num_layers)
         self._layers = len(chosen)
         self._state_sizes = sizes_of(beginning.sample.hidden[FINAL])
         start = _start(lm, chosen, self._sizes, Draw(beginning.recipe.seed))
@@ -69,7 +61,7 @@ class DraftModelLearner:
     def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         """The cross-entropy, and the distance to the target's final state if it counts."""
         del noise
-        recipe, drafted = self._with.recipe, self._with.drafted
+        recipe, drafted = self._with.recipe, self.drafted
         states, rows = self.states(batch), batch.index(batch.replies)
         taught = Taught.of(batch, batch.hidden[FINAL], drafted)
         counts = (taught.places[rows] >= 0).float()
@@ -89,7 +81,7 @@ class DraftModelLearner:
 
         The model reads what was committed, so a chain is right as long as each next token is.
         """
-        drafted = self._with.drafted
+        drafted = self.drafted
         places = drafted.places[batch.next_ids[batch.index(batch.replies)]]
         right = (drafted.best(self.states(batch))[:, 0] == places).cpu()
         return [
@@ -105,14 +97,14 @@ class DraftModelLearner:
 
     def states(self, batch: Batch) -> Tensor:
         """What the head takes behind the rows of the replies, (rows, hidden size) float32."""
-        tensors, kind = self.weights.tensors(), self._with.drafted.weight.dtype
+        tensors, kind = self.weights.tensors(), self.drafted.weight.dtype
         residual = self._residual(batch, tensors)
         normed = RmsNorm(tensors[_NORM], self._sizes.epsilon)(residual)
         return Projection(tensors[_MAP].to(kind))(normed)
 
     def _residual(self, batch: Batch, tensors: Mapping[str, Tensor]) -> Tensor:
         """Behind the layers, of the rows of the replies."""
-        kind = self._with.drafted.weight.dtype
+        kind = self.drafted.weight.dtype
         residual, chains = self._with.embedded(batch.ids), batch.examples
         for place in range(self._layers):
             part = _Part(tensors, f"model.layers.{place}.", self._sizes, kind)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine.drafters.eagle_loading import eagle3_of
-from engine.errors import EngineError
 from engine.models.causal_lm import FINAL
+from engine.training.chosen_layers import chosen_layers
 from engine.training.eagle_learner import LAYER, EagleStart, new_layer
 from engine.training.starts import Draw, linear_fit
 from engine.training.target_layers import layer_sizes
@@ -28,32 +28,12 @@ if TYPE_CHECKING:
     from engine.training.starts import Beginning
     from engine.training.target_layers import LayerSizes
 
-_LOWEST = 2
-
-
-def eagle3_taps(num_layers: int, chosen: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """The layers whose incoming states are fused: a low one, the middle, and the last.
-
-    The last one rather than the third from the end, as published heads have it: of a small model
-    nearly all that is known of the next token comes in its last layers.
-
-    Raises:
-        EngineError: the target has too few layers, or none of those chosen.
-    """
-    taps = chosen or (min(_LOWEST, num_layers // 4), num_layers // 2, num_layers - 1)
-    if len({*taps}) < len(taps) or min(taps) < 0 or max(taps) >= num_layers:
-        raise EngineError(
-            f"An EAGLE-3 head needs {len(taps)} layers to look into, and this model has "
-            f"{num_layers}. Train another kind."
-        )
-    return taps
-
 
 def eagle3_start(beginning: Beginning) -> EagleStart:
     """A new EAGLE-3 head, which guesses about as a linear function of its inputs does."""
     sizes = layer_sizes(beginning.lm)
     hidden, draw = sizes.hidden, Draw(beginning.recipe.seed)
-    taps = eagle3_taps(beginning.lm.num_layers, beginning.recipe.layers)
+    taps = chosen_layers(beginning.recipe, beginning.lm.num_layers)
     ones = torch.ones(hidden)
     fit = _linear_guess(beginning, taps)
     start = new_layer(sizes.shapes(2 * hidden), draw) | {

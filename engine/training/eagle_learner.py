@@ -62,6 +62,7 @@ class EagleLearner:
         self.taps: tuple[int, ...] = tuple(dict.fromkeys((*start.taps, FINAL)))
         self.weights = start.weights
         self._with = beginning
+        self.drafted = beginning.drafted
         self._start = start
         self._sizes = sizes_of(beginning.sample.hidden[FINAL])
 
@@ -72,7 +73,7 @@ class EagleLearner:
 
     def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         """Per depth the cross-entropy, and the distance to the target's next state if it counts."""
-        recipe, lessons = self._with.recipe, ChainLessons(batch, self._with.drafted)
+        recipe, lessons = self._with.recipe, ChainLessons(batch, self.drafted)
         head = self.head()
         features = self._noisy(head.fused(batch.hidden), noise)
         total, parts = features.new_zeros(()), dict[str, float]()
@@ -92,7 +93,7 @@ class EagleLearner:
         head = self.head()
         unrolled = self._unrolled(head, batch, head.fused(batch.hidden))
         states = [head.before_output(guess) for guess in unrolled]
-        return [each == 0 for each in ranks(batch, self._with.drafted, states, 1)]
+        return [each == 0 for each in ranks(batch, self.drafted, states, 1)]
 
     def export(self, held_out: Sequence[Batch]) -> Export:
         """The folder that the families of EAGLE read."""

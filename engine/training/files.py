@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
@@ -35,7 +36,8 @@ def replace_file(path: Path, content: bytes, write: Write = write_through) -> No
         write(part, content)
         os.replace(part, path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise EngineError(_sentence(path, len(content), error)) from error
 
 

@@ -10,9 +10,8 @@ kinds of drafters may share.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,18 +20,20 @@ from engine.errors import EngineError
 from engine.models import default_model
 from engine.models.catalog import DEFAULT, find_model
 from engine.models.causal_lm import FINAL
+from engine.models.fingerprint import fingerprint
 from engine.training.batches import packed
 from engine.training.card import Data, Made, card
 from engine.training.checkpoint import Checkpoint
+from engine.training.chosen_layers import chosen_layers
 from engine.training.draft_model_learner import DraftModelLearner
 from engine.training.drafted_ids import DraftedIds, frequent_ids
-from engine.training.eagle3_learner import eagle3_start, eagle3_taps
+from engine.training.eagle3_learner import eagle3_start
 from engine.training.eagle_learner import EagleLearner, eagle_start
 from engine.training.export import write_folder
 from engine.training.features import FeatureStore
-from engine.training.fingerprint import fingerprint
 from engine.training.loop import Budget, Learning, Lessons
 from engine.training.medusa_learner import MedusaLearner
+from engine.training.places import check_replaceable, check_writable
 from engine.training.prompts import generated, read
 from engine.training.recipe import DrafterKind
 from engine.training.split import is_held_out, split
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from torch import Tensor
 
     from engine.engine import Engine
     from engine.training.features import Examples, Reading
@@ -77,7 +80,11 @@ class Job:
 
 
 class Training:
-    """One job for one target; `write`, `read`, `learn` and `finish` in this order."""
+    """One job for one target; `write`, `read`, `learn` and `finish` in this order.
+
+    Raises:
+        EngineError: it can't be done, or not in these folders; before anything has been written.
+    """
 
     def __init__(self, engine: Engine, job: Job) -> None:
         self._engine = engine
@@ -86,12 +93,21 @@ class Training:
         source = find_model(engine.source)
         self._fingerprint = fingerprint(source)
         self._licence = default_model.LICENCE if engine.source == DEFAULT else "that of the target"
-        self._texts = TextStore(job.work / "texts", self._fingerprint)
+        texts, states = job.work / "texts", job.work / "states"
+        self._taps = _taps(job.recipe, self._lm.num_layers)
+        self._texts = TextStore(texts, self._fingerprint)
         self._states = FeatureStore(
-            job.work / "states", self._fingerprint, self._taps(), most_bytes=job.disk_bytes
+            states, self._fingerprint, self._taps, most_bytes=job.disk_bytes
         )
+        belongs = {"target": f"{engine.name} ({self._fingerprint[:8]})", **job.recipe.as_data()}
+        self._checkpoint = Checkpoint(job.out / "learning.safetensors", belongs)
         self._device = torch.device(engine.device)
         self._learning: Learning | None = None
+        check_writable(job.out)
+        self._kept_ids = self._begun_with()
+        check_writable(texts)
+        check_writable(states)
+        self._states.examples()
 
     def write(self, told: Callable[[Progress], None], stop: threading.Event) -> None:
         """Have the target write what it is still to write.
@@ -122,13 +138,16 @@ class Training:
         examples = self._states.examples()
         parts = split(examples.facts)
         if not parts.learnt:
-            raise EngineError("There are too few texts to learn from. Have more written.")
+            raise EngineError(
+                "There are too few texts to learn from. Have more written with --text, or give "
+                "their states more room with --disk-gb."
+            )
         drafted = self._drafted()
         self._learning = Learning(
             self._learner(self._begin(examples, parts, drafted)),
             self._job.recipe,
             Lessons(examples, examples.lengths, parts.learnt, parts.held_out),
-            Checkpoint(self._job.out / "learning.safetensors", self._belongs(drafted)),
+            self._checkpoint,
             device=self._device,
         )
         self._data = self._described(examples, parts)
@@ -157,15 +176,21 @@ class Training:
         write_folder(self._job.out, export, card(made))
         return self._job.out
 
-    def _taps(self) -> tuple[int, ...]:
-        if self._job.recipe.kind is not DrafterKind.EAGLE3:
-            return (FINAL,)
-        return (*eagle3_taps(self._lm.num_layers, self._job.recipe.layers), FINAL)
+    def _begun_with(self) -> Tensor | None:
+        """The ids that are drafted by what is to be gone on with; None at a beginning."""
+        standing = self._checkpoint.read()
+        if standing is not None:
+            return standing.ids
+        check_replaceable(self._job.out, self._fingerprint)
+        return None
 
     def _drafted(self) -> DraftedIds:
-        texts = [each.text for each in self._texts.read() if not is_held_out(each.prompt)]
-        most = min(self._job.recipe.vocabulary, self._lm.vocabulary)
-        ids = frequent_ids(texts, most, always=self._lm.end_ids)
+        """Those that were drafted before, whatever texts have come since."""
+        ids = self._kept_ids
+        if ids is None:
+            texts = [each.text for each in self._texts.read() if not is_held_out(each.prompt)]
+            most = min(self._job.recipe.vocabulary, self._lm.vocabulary)
+            ids = frequent_ids(texts, most, always=self._lm.end_ids)
         kind = chosen_dtype(AUTO, self._device.type)
         return DraftedIds.of(self._lm, ids, kind, self._device)
 
@@ -178,7 +203,7 @@ class Training:
             lm=self._lm,
             recipe=self._job.recipe,
             drafted=drafted,
-            sample=packed(sample, self._taps(), self._device),
+            sample=packed(sample, self._taps, self._device),
         )
 
     def _learner(self, beginning: Beginning) -> Learner:
@@ -192,14 +217,6 @@ class Training:
             case DrafterKind.DRAFT_MODEL:
                 return DraftModelLearner(beginning)
 
-    def _belongs(self, drafted: DraftedIds) -> dict[str, Any]:
-        ids = zlib.crc32(drafted.ids.cpu().numpy().tobytes())
-        return {
-            "target": f"{self._engine.name} ({self._fingerprint[:8]})",
-            **self._job.recipe.as_data(),
-            "vocabulary": f"of {len(drafted.ids):,} ids ({ids:08x})",
-        }
-
     def _described(self, examples: Examples, parts: Split) -> Data:
         facts = [examples.facts[place] for place in parts.learnt]
         own = "" if self._job.prompts is None else f" and to those in {self._job.prompts.name}"
@@ -210,3 +227,9 @@ class Training:
             greedy=sum(fact.temperature == 0 for fact in facts) / len(facts),
             held_out=len(parts.held_out),
         )
+
+
+def _taps(recipe: Recipe, num_layers: int) -> tuple[int, ...]:
+    """The layers whose states are learnt from."""
+    layers = chosen_layers(recipe, num_layers)
+    return (*layers, FINAL) if recipe.kind is DrafterKind.EAGLE3 else (FINAL,)

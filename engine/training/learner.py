@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.training.batches import Batch
+    from engine.training.drafted_ids import DraftedIds
     from engine.training.weights import Weights
 
 
@@ -26,10 +27,11 @@ class Export:
 class Learner(Protocol):
     """A drafter in the making.
 
-    taps: the target's layers whose states a batch must hold.
+    taps: the target's layers whose states a batch must hold. drafted: the ids that it drafts.
     """
 
     taps: tuple[int, ...]
+    drafted: DraftedIds
     weights: Weights
 
     def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, Mapping[str, float]]:

@@ -15,17 +15,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import torch
-
 from engine.errors import DrafterMismatch, EngineError
 from engine.training.acceptance import Acceptance, acceptance
-from engine.training.batches import Order, packed
+from engine.training.batches import Order, generator_of, packed
 from engine.training.checkpoint import Point, Standing
 from engine.training.optimiser import Optimiser
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import torch
 
     from engine.training.batches import Batch
     from engine.training.checkpoint import Checkpoint
@@ -181,12 +181,15 @@ class Learning:
             EngineError: it can't be written.
         """
         tensors = self.learner.weights.state() | self._optimiser.state()
-        self._checkpoint.keep(Standing(self.step, self.tokens, self.seconds, self.curve, tensors))
+        ids = self.learner.drafted.ids
+        self._checkpoint.keep(
+            Standing(self.step, self.tokens, self.seconds, self.curve, ids, tensors)
+        )
 
     def _learn_once(self, share: float) -> tuple[float, Mapping[str, float]]:
         places = [self._lessons.learnt[place] for place in self._order(self.step)]
         batch = self._packed(places)
-        noise = torch.Generator().manual_seed(self._recipe.seed * _PRIME + self.step)
+        noise = generator_of(self._recipe.seed * _PRIME + self.step)
         try:
             loss, parts = self.learner.loss(batch, noise)
         except DrafterMismatch as error:  # weights that are no numbers
@@ -212,6 +215,8 @@ class Learning:
             name: held for name, held in standing.tensors.items() if not name.startswith("exp_avg")
         }
         try:
+            if standing.ids.tolist() != self.learner.drafted.ids.tolist():
+                raise ValueError
             self.learner.weights.load_state(weights)
             self._optimiser.load_state(standing.tensors, standing.step)
         except (ValueError, KeyError) as error:

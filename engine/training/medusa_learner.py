@@ -39,6 +39,7 @@ class MedusaLearner:
 
     def __init__(self, beginning: Beginning, blocks: int = 1) -> None:
         self._with = beginning
+        self.drafted = beginning.drafted
         depths, sample = beginning.recipe.depths, beginning.sample
         sizes = sizes_of(sample.hidden[FINAL])
         names = [f"{head}.{block}.linear" for head in range(depths) for block in range(blocks)]
@@ -63,7 +64,7 @@ class MedusaLearner:
     def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         """Per head the cross-entropy."""
         del noise
-        lessons = ChainLessons(batch, self._with.drafted)
+        lessons = ChainLessons(batch, self.drafted)
         total, parts = torch.zeros((), device=self._with.device), dict[str, float]()
         for depth, states in enumerate(self._ahead(batch)):
             loss = lessons.loss(depth, states)
@@ -85,8 +86,8 @@ class MedusaLearner:
 
     @torch.no_grad()
     def _ranks(self, batch: Batch, count: int) -> list[Tensor]:
-        count = min(count, len(self._with.drafted.ids))
-        return ranks(batch, self._with.drafted, self._ahead(batch), count)
+        count = min(count, len(self.drafted.ids))
+        return ranks(batch, self.drafted, self._ahead(batch), count)
 
     def _ahead(self, batch: Batch) -> list[Tensor]:
         heads, states = self.heads(), batch.hidden[FINAL]

@@ -40,6 +40,7 @@ _SORTED_TOGETHER = 512
 _FEWEST_TOKENS = 16
 _USUAL_TOKENS = 128
 _TEXTS_A_SHARD = 128
+_KEEP_SECONDS = 60.0
 
 
 class Speaker(Protocol):
@@ -91,17 +92,18 @@ def write_texts(
     *,
     told: Callable[[Progress], None] = lambda progress: None,
     stop: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Have replies written until there are as many as wanted, those in the store counted in.
 
     A prompt's second writing is drawn where its first was greedy, and the other way round; all
-    further ones are drawn. Texts are kept a shard at a time: after a kill, what was written since
-    the last is written anew.
+    further ones are drawn. Texts are kept a shard at a time, a minute's at the most: after a kill,
+    what was written since the last is written anew.
 
     Raises:
         EngineError: the store can't be read or written.
     """
-    _Writer(speaker, prompts, store, writing).run(told, stop)
+    _Writer(speaker, prompts, store, writing, clock).run(told, stop)
 
 
 @dataclass(slots=True)
@@ -120,11 +122,13 @@ class _Writer:
         prompts: Sequence[TrainingPrompt],
         store: TextStore,
         writing: Writing,
+        clock: Callable[[], float],
     ) -> None:
         self._speaker = speaker
         self._prompts = prompts
         self._store = store
         self._writing = writing
+        self._clock = clock
         kept = store.read()
         self._replies: dict[tuple[str, int], list[tuple[int, ...]]] = {}
         for each in sorted(kept, key=lambda each: each.turn):
@@ -136,17 +140,18 @@ class _Writer:
         self._queue = deque[tuple[Job, _Conversation]]()
         self._queued = 0
         self._beginnings = self._begun()
-        self._start, self._tokens_before = time.monotonic(), self._tokens
+        self._start, self._tokens_before = clock(), self._tokens
 
     def run(self, told: Callable[[Progress], None], stop: threading.Event) -> None:
         lm, shard = unpacked_once(self._speaker.lm), list[StoredText]()
-        choice = self._writing
+        choice, kept = self._writing, self._clock()
         for written in write(lm, self._next_job, seed=choice.seed, seats=choice.seats):
             shard.append(self._taken(written))
             told(self._progress())
-            if len(shard) == _TEXTS_A_SHARD:
+            if len(shard) == _TEXTS_A_SHARD or self._clock() - kept >= _KEEP_SECONDS:
                 self._store.add(shard)
                 shard.clear()
+                kept = self._clock()
             if stop.is_set():
                 break
         if shard:
@@ -238,7 +243,7 @@ class _Writer:
         return (self._writing.tokens - self._tokens) / usual - len(self._open)
 
     def _progress(self) -> Progress:
-        seconds = time.monotonic() - self._start
+        seconds = self._clock() - self._start
         pace = (self._tokens - self._tokens_before) / max(seconds, 1e-9)
         if self._writing.tokens is None:
             share = self._texts / sum(len(prompt.turns) for prompt in self._prompts)

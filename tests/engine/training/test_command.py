@@ -7,12 +7,15 @@ import shutil
 import threading
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from engine.__main__ import main
 from engine.engine import Engine
 from engine.errors import DrafterMismatch
 from engine.events import Round
 from engine.params import ReplyParams, SamplingParams
+from engine.training.checkpoint import Checkpoint
 from engine.training.recipe import DrafterKind
 
 kinds = pytest.mark.parametrize("kind", DrafterKind, ids=str)
@@ -103,26 +106,23 @@ def test_the_same_command_goes_on_and_does_nothing_twice(llama_folder, tmp_path,
     assert (tmp_path / "model.safetensors").read_bytes() != first
 
 
-def test_another_targets_work_is_refused_in_a_sentence(
-    llama_folder, gemma_folder, tmp_path, capsys
-):
-    train(llama_folder, tmp_path, "medusa")
-    capsys.readouterr()
-
-    assert train(gemma_folder, tmp_path, "medusa") == 1
-
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.startswith("draftlight: ")
-    assert "another model" in said
+def kept(folder):
+    standing = Checkpoint(folder / "learning.safetensors", {}).read()
+    assert standing is not None
+    return standing
 
 
-def test_another_kinds_checkpoint_is_refused_in_a_sentence(llama_folder, work, tmp_path, capsys):
-    train(llama_folder, tmp_path, "medusa", "--work", work)
-    capsys.readouterr()
+def test_with_more_text_a_drafter_goes_on_with_the_ids_that_it_drafts(llama_folder, tmp_path):
+    train(llama_folder, tmp_path, "eagle", "--text", 300, tokens=2000)
+    before = kept(tmp_path)
 
-    assert train(llama_folder, tmp_path, "eagle", "--work", work) == 1
+    assert train(llama_folder, tmp_path, "eagle", "--text", 1500, tokens=4000) == 0
 
-    assert "its kind is medusa, not eagle" in capsys.readouterr().err
+    after = kept(tmp_path)
+    assert after.step > before.step
+    assert after.ids.tolist() == before.ids.tolist()
+    written = load_file(tmp_path / "model.safetensors")
+    assert (written["d2t"] + torch.arange(len(after.ids))).tolist() == after.ids.tolist()
 
 
 @kinds

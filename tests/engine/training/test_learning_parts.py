@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -15,8 +15,8 @@ from engine.errors import EngineError
 from engine.models.causal_lm import FINAL
 from engine.training.acceptance import acceptance
 from engine.training.batches import Order, packed
+from engine.training.chosen_layers import chosen_layers
 from engine.training.drafted_ids import DraftedIds, Taught, frequent_ids, soft_cross_entropy
-from engine.training.eagle3_learner import eagle3_taps
 from engine.training.examples import Text
 from engine.training.recipe import RECIPES, DrafterKind
 from engine.training.split import is_held_out, split
@@ -131,6 +131,12 @@ def test_every_epoch_meets_every_example_once_in_batches_that_are_not_too_large(
     assert again(steps - 1) == order(steps - 1)
 
 
+def test_any_seed_that_a_reply_may_have_gives_an_order():
+    order = Order([3, 4], 4, seed=2**63 - 1)
+
+    assert sorted([*order(0), *order(1)]) == [0, 1]
+
+
 def test_epochs_and_seeds_differ_in_order():
     orders = [Order([10] * 30, 10, seed) for seed in (0, 1)]
     first, second = ([order(step)[0] for step in range(60)] for order in orders)
@@ -200,13 +206,40 @@ def test_layers_of_another_kind_than_llamas_are_not_copied(model, tmp_path):
     assert layer_sizes(lm).hidden == lm.decoder.config.hidden
 
 
-def test_eagle3_looks_into_three_layers_the_last_among_them_or_says_why_not():
-    assert eagle3_taps(30) == (2, 15, 29)
-    assert eagle3_taps(3) == (0, 1, 2)
-    assert eagle3_taps(30, (1, 28)) == (1, 28)
-    for layers, chosen in ((2, ()), (30, (1, 30)), (30, (4, 4))):
-        with pytest.raises(EngineError, match="Train another kind"):
-            eagle3_taps(layers, chosen)
+def layers_of(kind, num_layers, *chosen):
+    return chosen_layers(replace(RECIPES[kind], layers=chosen), num_layers)
+
+
+def test_the_usual_layers_are_three_for_eagle3_the_last_among_them_and_the_first_for_a_model():
+    assert layers_of(DrafterKind.EAGLE3, 30) == (2, 15, 29)
+    assert layers_of(DrafterKind.EAGLE3, 3) == (0, 1, 2)
+    assert layers_of(DrafterKind.DRAFT_MODEL, 30) == (0, 1, 2, 3, 4)
+    assert layers_of(DrafterKind.DRAFT_MODEL, 2) == (0, 1)
+    assert layers_of(DrafterKind.EAGLE, 30) == layers_of(DrafterKind.MEDUSA, 30) == ()
+
+
+def test_layers_may_be_chosen_where_a_drafter_is_built_on_some():
+    assert layers_of(DrafterKind.EAGLE3, 30, 28, 1) == (28, 1)
+    assert layers_of(DrafterKind.DRAFT_MODEL, 3, 0, 2, 2) == (0, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_layers", "chosen", "sentence"),
+    [
+        ("eagle3", 3, (0, 5, 99), "There is no layer 5: this model has 3, which count from 0"),
+        ("eagle3", 3, (3,), "There is no layer 3: this model has 3, which count from 0"),
+        ("draft-model", 3, (-1,), "There is no layer -1: this model has 3"),
+        ("eagle3", 3, (1, 1), "--layers names a layer twice"),
+        ("eagle3", 2, (), "looks into 3 layers, and this model has 2. Train another kind"),
+        ("eagle", 3, (1, 2), "--layers is for eagle3 and draft-model; eagle looks at nothing"),
+        ("medusa", 3, (1,), "--layers is for eagle3 and draft-model; medusa looks at nothing"),
+    ],
+)
+def test_layers_that_there_are_not_are_refused(kind, num_layers, chosen, sentence):
+    with pytest.raises(EngineError) as caught:
+        layers_of(DrafterKind(kind), num_layers, *chosen)
+
+    assert sentence in str(caught.value)
 
 
 # Weights, and how far chains go.

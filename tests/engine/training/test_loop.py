@@ -69,8 +69,8 @@ class Ticks:
         return self.now
 
 
-def learning(kind, lm, made, folder, *, write=write_through, belongs=BELONGS, **said):
-    learner = learner_of(kind, lm, made[:4])
+def learning(kind, lm, made, folder, *, write=write_through, belongs=BELONGS, ids=None, **said):
+    learner = learner_of(kind, lm, made[:4], ids=ids)
     recipe = replace(RECIPES[kind], rate=0.01, rows=130, **said)
     lengths = [len(each.ids) for each in made]
     lessons = Lessons(made, lengths, learnt=range(4, len(made)), held_out=range(4))
@@ -204,6 +204,26 @@ def test_a_checkpoint_with_other_weights_is_refused(lm, made, tmp_path):
 
     with pytest.raises(EngineError, match="other weights"):
         learning(DrafterKind.MEDUSA, lm, made, tmp_path)
+
+
+def test_a_checkpoint_that_drafts_other_ids_is_refused(lm, made, tmp_path):
+    run(learning(DrafterKind.EAGLE, lm, made, tmp_path), tokens=500)
+
+    with pytest.raises(EngineError, match="other weights"):
+        learning(DrafterKind.EAGLE, lm, made, tmp_path, ids=[1, 2, 3])
+
+
+def test_a_checkpoint_keeps_the_ids_that_are_drafted(lm, made, tmp_path):
+    run(learning(DrafterKind.MEDUSA, lm, made, tmp_path, ids=[1, 4, 9]), tokens=500)
+
+    kept = Checkpoint(tmp_path / "learning.safetensors", BELONGS).read()
+
+    assert kept is not None
+    assert kept.ids.tolist() == [1, 4, 9]
+
+
+def test_the_largest_seed_can_be_learnt_with(lm, made, tmp_path):
+    assert run(learning(DrafterKind.EAGLE, lm, made, tmp_path, seed=2**63 - 1), tokens=200)
 
 
 def test_a_run_that_is_stopped_keeps_what_it_has(lm, made, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections import Counter
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
@@ -146,6 +146,24 @@ def test_after_a_kill_the_rest_is_written_and_comes_out_as_without_it(tmp_path, 
     assert by_place(after) == by_place(whole)
     assert len(after) == len(whole) == 384
     assert len(seen) >= 384 - killed_at
+
+
+def test_a_kill_costs_no_more_than_a_minutes_texts(tmp_path):
+    seconds = count(step=10)
+
+    def kill(progress):
+        if progress.texts == 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_texts(
+            *(Digits(), prompts(100), store_in(tmp_path), ONCE),
+            told=kill,
+            stop=threading.Event(),
+            clock=lambda: next(seconds),
+        )
+
+    assert len(store_in(tmp_path).read()) >= 100 - 60 // 10
 
 
 def test_what_was_written_before_a_stop_is_kept(tmp_path):
