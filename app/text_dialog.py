@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.text_view import TextView
@@ -33,9 +33,12 @@ class TextDialog(QDialog):
         copy = buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(text))
         buttons.rejected.connect(self.reject)
+        for button in buttons.buttons():
+            button.setIcon(QIcon())  # Some of Qt's styles have one for some of them.
         column = QVBoxLayout(self)
         column.setContentsMargins(5 * STEP, 5 * STEP, 5 * STEP, 4 * STEP)
         column.setSpacing(3 * STEP)
         column.addWidget(heading)
         column.addWidget(shown, 1)
         column.addWidget(buttons)
+        shown.setFocus()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -75,7 +76,9 @@ class Composer(QWidget):
         self._text.escape_pressed.connect(self._escape)
         self._text.textChanged.connect(self._note_edit)
         self._text.long_text_pasted.connect(self._pasted.add)
-        self._pasted.changed.connect(self._note_edit)
+        self._pasted.changed.connect(self._note_chips)
+        # Before the button goes: Qt would give its focus to whatever comes next, a new chat even.
+        self._pasted.taken_away.connect(self._text.setFocus)
         self._send.clicked.connect(self._submit)
         self._stop.clicked.connect(self.stop_requested)
         self._pause.timeout.connect(lambda: self.text_edited.emit(self.text()))
@@ -165,6 +168,12 @@ class Composer(QWidget):
     def _escape(self) -> None:
         if self._busy:
             self.stop_requested.emit()
+
+    def _note_chips(self) -> None:
+        """Chips come and go; the tab key finds them behind the box, not at the window's end."""
+        for before, button in pairwise((self._stop, *self._pasted.buttons)):
+            QWidget.setTabOrder(before, button)
+        self._note_edit()
 
     def _note_edit(self) -> None:
         self._show_state()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from app.background import Background
+from app.chat.pills import compared
 from app.errors import failure_of
 from engine.errors import EngineError
 from engine.events import Finished, FinishReason, Prefilled, Round
@@ -182,7 +183,7 @@ class ChatController(QObject):
         stats = finished.stats
         if stats.rounds and len(stats.drafters) == 1 and reply.drafter == self.drafter:
             self.drafter_measured.emit(
-                reply.drafter, stats.mean_accepted_length, stats.speedup, stats.drafted
+                reply.drafter, stats.mean_accepted_length, compared(stats), stats.drafted
             )
 
     def _fail(self, error: Exception, reply: _Reply) -> None:

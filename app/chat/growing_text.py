@@ -114,6 +114,7 @@ class GrowingText(QPlainTextEdit):
         text, cursor = _LINE_ENDS.sub("\n", source.text()), self.textCursor()
         replaced = cursor.selectionEnd() - cursor.selectionStart()
         if self.document().characterCount() - replaced + len(text) > MOST_EDITED:
+            cursor.removeSelectedText()
             self.long_text_pasted.emit(text)
         else:
             self.insert(text)

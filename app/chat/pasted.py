@@ -21,6 +21,8 @@ class PastedTexts(WrappedRow):
     """A chip for every text; there is no row where there is no text."""
 
     changed = Signal()
+    taken_away = Signal()
+    """A chip's button is about to go, and the focus with it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,6 +34,11 @@ class PastedTexts(WrappedRow):
     def texts(self) -> tuple[str, ...]:
         """The texts, the oldest first."""
         return self._texts
+
+    @property
+    def buttons(self) -> list[QPushButton]:
+        """What the chips can be asked, in the order in which they stand."""
+        return [button for chip in self._chips for button in chip.findChildren(QPushButton)]
 
     def set_texts(self, texts: Sequence[str]) -> None:
         """Have these texts in place of those there are."""
@@ -65,6 +72,7 @@ class PastedTexts(WrappedRow):
         TextDialog(words, text, name="Pasted text", parent=self.window()).open()
 
     def _take_away(self, place: int) -> None:
+        self.taken_away.emit()
         self.set_texts((*self._texts[:place], *self._texts[place + 1 :]))
 
 

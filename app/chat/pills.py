@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.events import Finished
+    from engine.stats import ReplyStats
 
 _NEW_SEED = "Answer again with a new seed"
 _SAME_SEED = "Answer again with the same seed"
@@ -20,13 +21,18 @@ _GREEDY = "Answer again; at temperature 0 no seed has an effect"
 _FEWEST_COMPARED = 16  # Over fewer tokens the speed says too little to be compared.
 
 
+def compared(stats: ReplyStats) -> float | None:
+    """Times plain speed, where there are tokens enough to say so."""
+    return stats.speedup if stats.tokens >= _FEWEST_COMPARED else None
+
+
 def figures(done: Finished) -> Iterator[tuple[str, str, str]]:
     """Per pill: words before the value, the value, words after it. Absent facts give no pill."""
     stats = done.stats
     if stats.tokens:
         yield "", f"{stats.tokens_per_second:.{_places(stats.tokens_per_second)}f}", "tokens/s"
-    if stats.tokens >= _FEWEST_COMPARED and stats.speedup is not None:
-        yield "", f"{stats.speedup:.1f} ×", "plain"
+    if (speedup := compared(stats)) is not None:
+        yield "", f"{speedup:.1f} ×", "plain"
     if stats.tokens:
         yield "", f"{stats.mean_accepted_length:.1f}", "tokens per pass"
     if stats.acceptance_rate is not None:

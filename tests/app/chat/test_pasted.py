@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtWidgets import QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QWidget
 
 from app.chat.pasted import PastedTexts
 from app.text_dialog import TextDialog
@@ -122,3 +122,48 @@ def test_every_button_of_a_chip_has_a_name(composer):
 
     names = [b.accessibleName() for b in part_of(composer, PastedTexts).findChildren(QPushButton)]
     assert names == ["Pasted text · 20,000 lines", "Take away: Pasted text · 20,000 lines"]
+
+
+def test_taking_a_chip_away_by_keyboard_leads_back_to_the_box(composer, qtbot):
+    qtbot.addWidget(composer)
+    composer.show()
+    for text in (LINES, LONG_LINE):
+        paste(composer, text)
+    cross = part_of(composer, PastedTexts).buttons[1]
+    cross.setFocus()
+
+    qtbot.keyClick(cross, Qt.Key.Key_Space)
+
+    assert chips(composer) == ["Pasted text · 300,000 characters"]
+    assert box(composer).hasFocus()
+
+
+def test_the_tab_key_finds_chips_right_behind_the_box_and_its_buttons(composer):
+    paste(composer, LINES)
+    paste(composer, LONG_LINE)
+
+    following: QWidget | None = button(composer, "Stop")
+    found = []
+    for _ in range(4):
+        assert following is not None
+        following = following.nextInFocusChain()
+        found.append(following)
+
+    assert found == part_of(composer, PastedTexts).buttons
+
+
+def test_a_long_text_takes_the_place_of_what_was_selected(composer, qtbot):
+    qtbot.keyClicks(box(composer), "away with this")
+    box(composer).selectAll()
+
+    paste(composer, LINES)
+
+    assert composer.text() == LINES
+
+
+def test_the_dialog_of_a_long_text_can_be_scrolled_at_once(qtbot):
+    dialog = TextDialog("A text", LINES, name="Pasted text", parent=None)
+    qtbot.addWidget(dialog)
+    dialog.show()
+
+    assert dialog.focusWidget() is part_of(dialog, QPlainTextEdit)
