@@ -4,6 +4,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
+_COLDEST = 1e-30
+"""Below this temperature float32 can't hold logits divided by it, and one token has it all."""
+
 
 class Rule(StrEnum):
     """How a draft is judged; both are lossless, and the same at temperature 0.
@@ -46,8 +49,8 @@ class SamplingParams:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the most probable token is always taken."""
-        return self.temperature == 0.0
+        """Whether the most probable token is always taken: at 0, and so near to it."""
+        return self.temperature < _COLDEST
 
     def with_seed(self, seed: int) -> Self:
         """The same choices with another seed."""

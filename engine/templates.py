@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Literal, cast
-
-from jinja2 import TemplateError
 
 from engine.errors import EngineError
 
@@ -24,6 +23,12 @@ Role = Literal["system", "user", "assistant"]
 
 NO_TEMPLATE = "This model has no chat template: it continues your text as plain completion."
 FOLDED_SYSTEM = "This model knows no system role: the system prompt goes before your first message."
+
+
+_PRIVATE_USE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+"""Code points that mean nothing by themselves, those of the first plane first."""
+
+_LONGEST_REASON = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +169,11 @@ class ChatFormat:
                 tokenize=False,
                 add_generation_prompt=True,
             )
-        except (TemplateError, TypeError, ValueError, KeyError) as error:
+        except Exception as error:  # a template is a program, and fails in as many ways
+            why = textwrap.shorten(str(error), _LONGEST_REASON, placeholder=" …")
             raise EngineError(
-                f"This model's chat template cannot spell the conversation ({error}). "
-                "Choose a model with another template."
+                "This model's chat template cannot spell the conversation "
+                f"({why or type(error).__name__}). Choose a model with another template."
             ) from error
         return cast("str", text)
 
@@ -206,9 +212,17 @@ def _without_system(turns: list[Message]) -> list[Message]:
 
 
 def _unused_characters(text: str) -> tuple[str, str]:
-    """Two private-use characters that do not occur in `text`."""
-    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
-    return next(free), next(free)
+    """Two private-use characters that do not occur in `text`.
+
+    Raises:
+        EngineError: all of them do.
+    """
+    taken = set(text)
+    free = (letter for letter in map(chr, chain(*_PRIVATE_USE)) if letter not in taken)
+    first, second = next(free, None), next(free, None)
+    if first is None or second is None:
+        raise EngineError("This conversation holds every private-use character. Leave some out.")
+    return first, second
 
 
 def _joined(pieces: Sequence[str], between: Sequence[str]) -> str:

@@ -22,13 +22,22 @@ def _default_exit(target: Target) -> int:
     return max(1, 2 * target.lm.num_layers // 3)
 
 
-def _build(target: Target, choice: str | None) -> ModelDrafter:
-    lm = target.lm
-    if choice is not None and not choice.isdecimal():
+def read_choice(choice: str) -> int:
+    """How many layers to run.
+
+    Raises:
+        DrafterMismatch: it is no number.
+    """
+    if not choice.isdecimal():
         raise DrafterMismatch(
             f'Layer skip takes the number of layers to run, as in "layer-skip@20"; not "{choice}".'
         )
-    exit_layer = _default_exit(target) if choice is None else int(choice)
+    return int(choice)
+
+
+def _build(target: Target, choice: str | None) -> ModelDrafter:
+    lm = target.lm
+    exit_layer = _default_exit(target) if choice is None else read_choice(choice)
     return model_drafter(lm.first_layers(exit_layer), lm, FAMILY.name)
 
 

@@ -132,17 +132,18 @@ class LookaheadDrafter:
         return ids, parents
 
 
-def _build(target: Target, choice: str | None) -> LookaheadDrafter:
-    """choice: window, order and guesses, as in "7x5x7" or "7,5,7"."""
-    columns, order, guesses = COLUMNS, ORDER, GUESSES
-    if choice is not None:
-        numbers = choice.replace("x", ",").split(",")
-        if len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
-            raise DrafterMismatch(
-                'Lookahead takes window, n-gram and guesses, as in "lookahead@7x5x7"; '
-                f'not "{choice}".'
-            )
-        columns, order, guesses = map(int, numbers)
+def read_choice(choice: str) -> tuple[int, int, int]:
+    """Window, order and guesses, as in "7x5x7" or "7,5,7".
+
+    Raises:
+        DrafterMismatch: they are no such numbers, or ask for too little or too much.
+    """
+    numbers = choice.replace("x", ",").split(",")
+    if len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+        raise DrafterMismatch(
+            f'Lookahead takes window, n-gram and guesses, as in "lookahead@7x5x7"; not "{choice}".'
+        )
+    columns, order, guesses = map(int, numbers)
     rows = (columns + guesses) * (order - 1)
     if not columns or not guesses or order < _LEAST_ORDER:
         raise DrafterMismatch(
@@ -154,6 +155,11 @@ def _build(target: Target, choice: str | None) -> LookaheadDrafter:
             f'Lookahead fills at most {MOST_ROWS} rows; "{choice}" asks for {rows:,}: (window + '
             "guesses) × (n-gram - 1). Make one of them smaller."
         )
+    return columns, order, guesses
+
+
+def _build(target: Target, choice: str | None) -> LookaheadDrafter:
+    columns, order, guesses = (COLUMNS, ORDER, GUESSES) if choice is None else read_choice(choice)
     return LookaheadDrafter(
         context_length=target.lm.context_length,
         columns=columns,

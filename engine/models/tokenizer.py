@@ -17,6 +17,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from engine.errors import ModelError
 from engine.models.folders import cache_folder
 from engine.models.gguf import GgufFile
+from engine.models.native.gguf_config import read_config
+from engine.models.native.gguf_source import knows
 from engine.models.spelling import Spelling, read_pieces
 
 if TYPE_CHECKING:
@@ -108,11 +110,29 @@ def _read(
             str(folder), **options, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # transformers and gguf raise of every kind on damaged files
+        if gguf_file is not None:
+            _check_header(GgufFile(source.path), str(error))
         raise ModelError(
             f"The tokenizer of {source.path.name} could not be read; it may be damaged or "
             "incomplete. Get the model again."
         ) from error
     return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+def _check_header(file: GgufFile, complaint: str) -> None:
+    """Say what is wrong in a header of which transformers reads more than the tokenizer.
+
+    Raises:
+        ModelError: something other than the tokenizer is.
+    """
+    family = file.metadata.get("general.architecture")
+    if knows(file):
+        read_config(file)
+    elif f"architecture {family}" in complaint:
+        raise ModelError(
+            f'{file.path.name} is of the architecture "{family}", which Draftlight can\'t run. '
+            "Choose another model."
+        )
 
 
 def _keep(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

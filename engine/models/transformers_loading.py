@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
@@ -37,6 +38,8 @@ def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTr
                 device_map="auto" if device == "cuda" else device,
                 local_files_only=True,
                 trust_remote_code=False,
+                # What does not fit is told below, and by its name.
+                ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
         except (torch.OutOfMemoryError, MemoryError):
@@ -48,17 +51,45 @@ def load_model(source: ModelSource, *, device: str, dtype: torch.dtype) -> PreTr
                 f"{source.path.name} could not be read as a model; it may be damaged, incomplete "
                 f"or of a kind that transformers does not know ({_first_line(error)})."
             ) from error
-    model, loaded = cast("tuple[PreTrainedModel, dict[str, set[str]]]", found)
-    missing = sorted(loaded["missing_keys"])
-    if missing:  # transformers makes up what is not there
+    model, loaded = cast("tuple[PreTrainedModel, dict[str, set[Any]]]", found)
+    fault = _fault(model, loaded)
+    if fault is not None:
         raise ModelError(
-            f"{source.path.name} is damaged or incomplete: it lacks {missing[0]}"
-            + (f" and {len(missing) - 1} more tensors." if missing[1:] else ".")
-            + " Get the model again."
+            f"{source.path.name} is damaged or incomplete: {fault}. Get the model again."
         )
     return model.eval()
 
 
+def _fault(model: PreTrainedModel, loaded: dict[str, set[Any]]) -> str | None:
+    """Why the weights are not what the config speaks of; None where they are.
+
+    transformers makes up what is missing or of another shape, and leaves out what is too much.
+    """
+    missing: list[str] = sorted(loaded["missing_keys"])
+    if missing:
+        more = f" and {len(missing) - 1} more tensors" if missing[1:] else ""
+        return f"it lacks {missing[0]}{more}"
+    misshapen = sorted(loaded["mismatched_keys"])
+    if misshapen:
+        name, *shapes = misshapen[0]
+        found, wanted = (" × ".join(map(str, shape)) for shape in shapes)
+        return f"its tensor {name} is {found} in place of {wanted}"
+    parts = {name.rpartition(".")[0] for name, _ in model.named_parameters()}
+    for name in sorted(loaded["unexpected_keys"]):
+        # What is of no part of the model, another head say, does it no harm.
+        if not parts.isdisjoint(_in_first_layer(name, model.base_model_prefix)):
+            return f"it has no use for its tensor {name}"
+    return None
+
+
+def _in_first_layer(tensor: str, prefix: str) -> set[str]:
+    """What the part of a model that a tensor belongs to is called in the first layer."""
+    part = re.sub(r"\.\d+\.", ".0.", tensor, count=1).rpartition(".")[0]
+    return {part, f"{prefix}.{part}"}
+
+
 def _first_line(error: Exception) -> str:
-    line = (str(error).strip().splitlines() or [""])[0]
-    return textwrap.shorten(line, 160, placeholder=" …") or type(error).__name__
+    """The first line that says something; some only announce the next one."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.endswith(":")]
+    return textwrap.shorten("".join(said[:1]), 160, placeholder=" …") or type(error).__name__

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.benchmark import Plan, read_prompts, run
+from engine.benchmark import Findings, Plan, read_prompts, run
 from engine.engine import Engine
 from engine.events import Drafted, Finished, Origin, Round
 from engine.params import ReplyParams, SamplingParams
@@ -89,9 +89,11 @@ def test_one_seed_gives_one_text_with_every_drafter_to_the_last_byte(
     native, drafters, prompts, temperature
 ):
     params = ReplyParams(SamplingParams(temperature=temperature, seed=6), max_new_tokens=64)
+    plan = Plan(prompts, drafters, params, 3, 0)
 
-    runs = run(native, Plan(prompts, drafters, params, 3, 0), lambda what, done, total: None)
+    run(native, plan, found := Findings(native, plan), lambda what, done, total: None)
 
+    runs = found.records()
     assert len(runs) == len(prompts) * (1 + len(drafters))
     assert [run for run in runs if not run["identical_to_baseline"]] == []
 

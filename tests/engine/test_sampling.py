@@ -153,3 +153,21 @@ def test_a_whole_number_does_as_well_as_the_float_it_equals(name, whole):
     )
 
     assert torch.equal(given, expected)
+
+
+# Colder than any number can be divided by.
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("temperature", [5e-324, 1e-45, 1e-38, 1e-31, 1e-30, 1e-29])
+def test_the_colder_the_surer_and_never_overflowing(temperature, rule, dtype):
+    logits = random_logits(4, 20).to(dtype)
+    params = SamplingParams(temperature=temperature, top_p=0.9, min_p=0.05, rule=rule)
+
+    rows = processed_log_probabilities(logits, [(1,)] * 4, params)
+
+    chosen = [choose(row, 3, params, Noise(seed)) for seed in range(5) for row in rows]
+    assert chosen == logits.argmax(-1).tolist() * 5
+    assert not rows.isnan().any()
+    assert rows.exp().sum(-1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)

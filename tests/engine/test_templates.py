@@ -162,3 +162,43 @@ def test_a_template_that_fails_is_a_sentence():
 
     with pytest.raises(EngineError, match="Choose a model with another template"):
         ChatFormat(words).encode([Message("user", "Hi")])
+
+
+FAILING = {
+    "{{ 1 / 0 }}": "division by zero",
+    "{% macro deeper() %}{{ deeper() }}{% endmacro %}{{ deeper() }}": "recursion",
+    "{% for number in range(100000000) %}{{ number }}{% endfor %}": "Range too big",
+    "{{ messages[7].content.nothing() }}": "no element 7",
+    "{% for message in messages %}": "end of template",
+    "{{ raise_exception('no' * 500) }}": "no",
+}
+
+
+@pytest.mark.parametrize("template", FAILING)
+def test_whatever_a_template_does_it_fails_in_one_short_sentence(template):
+    chat = ChatFormat(tiny.tokenizer(chat_template=template))
+
+    with pytest.raises(EngineError, match=FAILING[template]) as caught:
+        chat.encode([Message("user", "Hi")])
+
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 320
+
+
+PRIVATE = "".join(map(chr, range(0xE000, 0xF900)))
+ALL_PRIVATE = PRIVATE + "".join(map(chr, (*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE))))
+
+
+@pytest.mark.parametrize("typed", [PRIVATE, PRIVATE[:-1], f"{PRIVATE}<|end|>"])
+def test_a_message_of_private_use_characters_is_text_like_any_other(words, chat, typed):
+    reply = tuple(words.encode("yes", add_special_tokens=False))
+
+    ids = chat.encode([Message("user", typed), Message("assistant", "yes", reply)]).ids
+
+    assert f"<|user|>{typed}<|end|><|assistant|>yes" in words.decode(ids)
+    assert ids.count(tiny.END_ID) == 2
+
+
+def test_where_no_character_is_left_to_guard_with_a_sentence_says_so(chat):
+    with pytest.raises(EngineError, match="every private-use character"):
+        chat.encode([Message("user", ALL_PRIVATE)])

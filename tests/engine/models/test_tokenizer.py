@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.errors import ModelError
 from engine.models.catalog import ModelSource
 from engine.models.tokenizer import load_tokenizer
 from tests.engine import models_for_tests as tiny
+from tests.engine.models.gguf_models import llama
+from tests.engine.models.gguf_writer import Contents, contents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +93,44 @@ def test_no_room_to_keep_it_is_no_error(source, tmp_path):
 
     assert len(made) == 2
     shutil.rmtree(tmp_path / "data é")
+
+
+# What is wrong in a header beside the tokenizer, which transformers reads along with it.
+
+
+@pytest.fixture
+def header(tmp_path, monkeypatch):
+    """A tiny file of llama's with other numbers, or of another architecture."""
+    monkeypatch.setenv("DRAFTLIGHT_DATA", str(tmp_path / "data"))
+
+    def made(architecture="llama", **numbers):
+        held = contents(llama(num_hidden_layers=1))
+        held.values |= {f"llama.attention.{key}": number for key, number in numbers.items()}
+        of_it = {key.replace("llama.", f"{architecture}."): held.values[key] for key in held.values}
+        path = Contents(architecture, of_it, held.tensors).write(tmp_path / "odd.gguf")
+        return ModelSource("odd", str(path), path)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("heads", "sentence"),
+    [(0, "its attention.head_count makes no sense"), (7, "its 7 heads can't share 2 key heads")],
+)
+def test_a_number_of_heads_that_makes_no_sense_is_named(header, heads, sentence):
+    with pytest.raises(ModelError, match=rf"odd\.gguf can't be run: {sentence}"):
+        load_tokenizer(header(head_count=heads))
+
+
+def test_an_architecture_that_nobody_can_read_is_named(header):
+    with pytest.raises(
+        ModelError, match=r'odd\.gguf is of the architecture "jamba", which'
+    ) as caught:
+        load_tokenizer(header("jamba"))
+
+    assert "Get the model again" not in str(caught.value)
+
+
+def test_a_tokenizer_that_is_damaged_is_called_that(header):
+    with pytest.raises(ModelError, match=r"The tokenizer of odd\.gguf could not be read"):
+        load_tokenizer(header())

@@ -1,8 +1,7 @@
-"""The console: what it prints, and that a model's text cannot steer a terminal."""
+"""The command `chat`, from the options to what is printed."""
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
@@ -11,24 +10,11 @@ import sys
 import pytest
 
 from engine.__main__ import main
-from engine.console import ReplyPrinter, harmless
-from engine.events import Finished, FinishReason, Origin, Round, Token
+from engine.console import chat as command
+from engine.console.printing import ReadingLine, ReplyPrinter
 from engine.kept_costs import CostFile, Kept, Trial
 from engine.models.folders import cache_folder
-from engine.params import ReplyParams
-from engine.stats import ReplyStats
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def a_round(*texts_and_origins):
-    tokens = tuple(
-        Token(1, text, origin, 0, 1, 1.0, None, None) for text, origin in texts_and_origins
-    )
-    return Round(0, tokens, (), "ngram", 1, 0.0, 0.0, 0.0)
+from tests.engine.console.terminal import Terminal
 
 
 def chat(*arguments):
@@ -150,46 +136,15 @@ def test_an_interrupt_ends_the_reply_with_its_numbers_and_the_chat_goes_on(
     assert "30 tokens ·" in printed
 
 
-def test_origins_are_coloured_and_underlined_on_a_terminal(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    terminal = Terminal()
-
-    ReplyPrinter(terminal).show(
-        a_round(("ab\n", Origin.DRAFT_ACCEPTED), ("c", Origin.RESAMPLED), ("d", Origin.TARGET_ONLY))
+def test_a_long_prompt_says_on_the_terminal_how_far_it_is_read(llama_folder, capsys, monkeypatch):
+    seconds = iter(range(1000))
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    monkeypatch.setattr(
+        command, "ReadingLine", lambda stream: ReadingLine(stream, lambda: next(seconds))
     )
 
-    assert terminal.getvalue() == (
-        "\x1b[32;4:1mab\x1b[0m\n\x1b[33;4:5mc\x1b[0m\x1b[34;4:4md\x1b[0m"
-    )
+    status = chat("--target", llama_folder, "--max-new-tokens", 3, "the cat " * 50)
 
-
-def test_a_file_or_no_color_gets_plain_text(monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal, file = Terminal(), io.StringIO()
-
-    for stream in (terminal, file):
-        ReplyPrinter(stream).show(a_round(("ab", Origin.DRAFT_ACCEPTED)))
-
-    assert terminal.getvalue() == file.getvalue() == "ab"
-
-
-def test_the_text_held_back_is_printed_at_the_end():
-    stats = ReplyStats("m", (), ReplyParams(), 0, 0, 0, 0, 0, (), 0, 0.0, 0.0, 0.0, None)
-    file = io.StringIO()
-
-    ReplyPrinter(file).show(Finished(FinishReason.STOPPED, stats, " <st"))
-
-    assert file.getvalue() == " <st\n"
-
-
-def test_control_characters_are_shown_and_not_sent():
-    assert harmless("a\x1b[2J\x07b\r\n\tc\x9b\x7f") == "a␛[2J␇b␍\n\tc\ufffd\ufffd"
-    assert harmless("👩‍👩‍👧 عربي") == "👩‍👩‍👧 عربي"
-
-
-@pytest.mark.parametrize(
-    "arguments", [("chat", "--drafter", "nosuch", "Hi"), ("bench", "--drafters", "ngram,nosuch")]
-)
-def test_a_drafter_that_nobody_knows_is_refused_before_a_model_is_loaded(arguments, capsys):
-    assert main([*arguments, "--target", "/no/such/model"]) == 1
-    assert 'There is no drafter "nosuch"' in capsys.readouterr().err
+    assert status == 0
+    assert "Reading the prompt, 100% …\r\x1b[K" in terminal.getvalue()
+    assert "Reading" not in capsys.readouterr().out

@@ -1,14 +1,14 @@
-"""In a terminal: replies coloured by origin, their numbers in one line, how far a bench has got."""
+"""In a terminal: replies coloured by origin, their numbers in one line, and how far things are."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from engine.events import Event, Finished, Origin, Round
+from engine.events import Event, Finished, Origin, Prefilled, Round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -22,6 +22,8 @@ _STYLES = {
     Origin.TARGET_ONLY: "\x1b[34;4:4m",
 }
 _PLAIN = "\x1b[0m"
+_LINE_ANEW = "\r\x1b[K"
+_LONG_SECONDS = 1.0
 
 
 class ReplyPrinter:
@@ -52,6 +54,53 @@ class ReplyPrinter:
         self._stream.write(text)
 
 
+class StatusLine:
+    """One line on a terminal that says what is going on, and is gone at the end; nothing elsewhere.
+
+    A context: leaving it clears the line.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._said = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def say(self, text: str) -> None:
+        """Show this in place of what stood there."""
+        if self._stream.isatty():
+            self._said = True
+            print(_LINE_ANEW + text, end="", file=self._stream, flush=True)
+
+    def clear(self) -> None:
+        """Make room for other output."""
+        if self._said:
+            self._said = False
+            print(_LINE_ANEW, end="", file=self._stream, flush=True)
+
+
+class ReadingLine(StatusLine):
+    """How much of a prompt has been read, where that takes long; the first text takes it away."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self._clock = clock
+        self._began = clock()
+
+    def show(self, event: Event) -> None:
+        """Say what the event tells of it."""
+        match event:
+            case Prefilled(done, total):
+                if self._clock() - self._began >= _LONG_SECONDS:
+                    self.say(f"Reading the prompt, {done / total:.0%} …")
+            case _:
+                self.clear()
+
+
 def harmless(text: str) -> str:
     """Text without control characters but line breaks and tabs: no model steers a terminal."""
     return "".join(c if c in "\n\t" or c.isprintable() else _picture(c) for c in text)
@@ -60,7 +109,8 @@ def harmless(text: str) -> str:
 def numbers(finished: Finished) -> str:
     """A reply's numbers in one line; what is not known is left out."""
     stats = finished.stats
-    parts = [f"{stats.tokens} tokens", f"{stats.tokens_per_second:.1f} tokens/s", *_gains(stats)]
+    parts = ["1 token" if stats.tokens == 1 else f"{stats.tokens} tokens"]
+    parts += [f"{stats.tokens_per_second:.1f} tokens/s", *_gains(stats)]
     parts.append(f"first token {stats.first_token_seconds:.2f} s")
     parts += [str(finished.reason), f"seed {stats.params.sampling.seed}"]
     if stats.may_depend_on_timing:
@@ -100,19 +150,3 @@ def _picture(character: str) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "\ufffd" if code == 0x7F or 0x80 <= code < 0xA0 else character
-
-
-def natural(text: str) -> int:
-    """A whole number of an option, at least 0."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def positive(text: str) -> int:
-    """A whole number of an option, at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number

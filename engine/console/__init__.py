@@ -1,0 +1,1 @@
+"""The console: what its commands take, how they load a target, and what they print."""
