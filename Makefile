@@ -1,6 +1,6 @@
 # Everything is done by packaging/set_up.py, which also runs without make.
 PYTHON ?= python3
-COMMANDS := run chat test format gpu-check set-up
+COMMANDS := run chat test format gpu-check package set-up
 
 .PHONY: $(COMMANDS)
 .DEFAULT_GOAL := run

@@ -57,12 +57,13 @@ def make_environment() -> None:
         raise SetUpError("The virtual environment could not be made; the lines above say why.")
 
 
-def requirements(*, dev: bool) -> list[str]:
-    """What pyproject.toml asks for, in ranges."""
+def requirements(*groups: str) -> list[str]:
+    """What pyproject.toml asks for, in ranges; the optional groups named here too."""
     import tomllib  # An older Python must get as far as being told that it is too old.
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return project["dependencies"] + (project["optional-dependencies"]["dev"] if dev else [])
+    optional = project["optional-dependencies"]
+    return project["dependencies"] + [each for group in groups for each in optional[group]]
 
 
 def read_pins() -> dict[str, str]:
@@ -83,8 +84,8 @@ def read_stamp() -> dict[str, object]:
 def install(*, dev: bool) -> None:
     """Install the requirements at their pins unless the stamp says that this was done."""
     pins = read_pins()
-    wanted = requirements(dev=dev)
-    facts = json.dumps([requirements(dev=True), pins])
+    wanted = requirements("dev") if dev else requirements()
+    facts = json.dumps([requirements("dev"), pins])
     key = hashlib.sha256(facts.encode()).hexdigest()
     stamp = read_stamp()
     if stamp.get("key") == key and (stamp.get("dev") or not dev):
@@ -93,18 +94,22 @@ def install(*, dev: bool) -> None:
     pins["torch"] = torch_pin(pins["torch"], placed_by_us=stamp.get("torch"))
     # Three equals signs: this build and no other, its label included.
     lines = [f"{name}{'===' if name == 'torch' else '=='}{pins[name]}" for name in pins]
-    constraints = VENV / "constraints.txt"
-    constraints.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["-m", "pip", "install", "--disable-pip-version-check"]
-    if call(*words, "--constraint", str(constraints), *wanted):
-        raise SetUpError(
-            "pip could not install the requirements; its last lines say why. Without a network or "
-            "behind a proxy, set pip up first (pip config), then run this again."
-        )
+    (VENV / "constraints.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pip_install(wanted)
     done = {"key": key, "dev": dev, "torch": installed_torch()}
     STAMP.write_text(json.dumps(done), encoding="utf-8")
     if machine.has_nvidia_driver():
         say_whether_torch_sees_the_gpu()
+
+
+def pip_install(wanted: list[str]) -> None:
+    """Have pip install these at the pins beside .venv's Python."""
+    words = ["-m", "pip", "install", "--disable-pip-version-check"]
+    if call(*words, "--constraint", str(VENV / "constraints.txt"), *wanted):
+        raise SetUpError(
+            "pip could not install the requirements; its last lines say why. Without a network or "
+            "behind a proxy, set pip up first (pip config), then run this again."
+        )
 
 
 def torch_pin(version: str, *, placed_by_us: object) -> str:
@@ -217,6 +222,13 @@ def gpu_check(arguments: list[str]) -> int:
     return call("packaging/gpu_check.py", *arguments)
 
 
+def package(arguments: list[str]) -> int:
+    """Build the packaged app for this system, try it out, and print its sizes."""
+    set_up()
+    pip_install(requirements("package"))
+    return call("packaging/package.py", *arguments)
+
+
 def only_set_up(_arguments: list[str]) -> int:
     """Set up for running and testing, and start nothing."""
     set_up(dev=True)
@@ -230,6 +242,7 @@ COMMANDS = {
     "test": test,
     "format": format_code,
     "gpu-check": gpu_check,
+    "package": package,
     "set-up": only_set_up,
 }
 

@@ -233,7 +233,7 @@ def test_every_requirement_has_one_exact_pin():
     pins = {name.lower() for name in set_up.read_pins()}
     wanted = {
         re.split(r"[\[<>=!]", requirement)[0].lower()
-        for requirement in set_up.requirements(dev=True)
+        for requirement in set_up.requirements("dev", "package")
     }
 
     assert wanted <= pins

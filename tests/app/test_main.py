@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -41,15 +42,16 @@ print(app.event(QEvent(QEvent.Type.Quit)))
     assert done.stdout.split() == ["asked", "True"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
-def test_a_request_to_terminate_closes_the_window_and_keeps_the_choices(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_request_to_end_closes_the_window_and_keeps_the_choices(tmp_path, name):
     folders = {name: str(tmp_path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     command = [sys.executable, "-m", "app", "--target", str(tmp_path / "none")]
     with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **folders}) as app:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not _is_ready(tmp_path):
             threading.Event().wait(0.05)
-        app.terminate()
+        app.send_signal(signal.Signals[name])
 
     assert app.returncode == 0
     assert list(tmp_path.rglob("settings.ini"))
