@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     multiprocessing.freeze_support()
     _give_streams()
     _give_back_library_path()
+    _leave_missing_folder()
     options = _options(arguments)
     _start_log()
     # The engine's kernels release the interpreter; it should get it back from the window quickly.
@@ -220,6 +221,14 @@ def _give_back_library_path() -> None:
         os.environ.pop("LD_LIBRARY_PATH", None)
         if theirs is not None:
             os.environ["LD_LIBRARY_PATH"] = theirs
+
+
+def _leave_missing_folder() -> None:
+    """Libraries of torch break down where the folder that the app was started in is gone."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir(Path.home())
 
 
 def _start_log() -> None:

@@ -73,9 +73,9 @@ class SelfTest:
         await asyncio.sleep(_LOOK_SECONDS)  # The old conversation goes first.
         chat.submit(_PROMPT, _PARAMS, "")
         await self._until(lambda: not chat.busy and len(chat.replies) > replies)
-        stats = chat.replies[-1].stats
-        figures = (spec, stats.tokens, stats.accepted, stats.drafted)
-        logger.info("Self-test: %s wrote %d tokens; %d of %d drafted were kept.", *figures)
+        stats, reason = chat.replies[-1].stats, chat.replies[-1].reason
+        figures = (spec, stats.tokens, reason, stats.accepted, stats.drafted)
+        logger.info("Self-test: %s wrote %d tokens (%s); %d of %d drafted were kept.", *figures)
         return "".join(self._words)
 
     async def _until(self, done: Callable[[], bool]) -> None:

@@ -24,6 +24,7 @@ EXCLUDED = (
     *("triton", "networkx", "torch.utils.tensorboard", "torch.utils.benchmark"),
     # Command lines of libraries, and faster downloads from the model hub; nothing is downloaded.
     *("hf_xet", "transformers.cli", "transformers.testing_utils", "huggingface_hub.cli"),
+    *("typer", "shellingham", "rich", "pygments", "markdown_it", "mdurl"),
     # Plots that are not ours.
     *("pyqtgraph.examples", "pyqtgraph.opengl", "pyqtgraph.jupyter", "matplotlib", "IPython"),
 )

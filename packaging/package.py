@@ -88,11 +88,12 @@ def _installed() -> list[str]:
 
 
 def _strip(bundle: Path) -> None:
-    """Take the symbols out of torch's libraries, a fifth of them.
+    """Take the symbols out of torch's libraries, where they are a fifth, and out of Python's.
 
     Not out of all: numpy's algebra does not survive it.
     """
-    libraries = [*(bundle / "_internal" / "torch" / "lib").glob("*.so*")]
+    patterns = ("torch/lib/*.so*", "libpython*.so*", "python3.*/lib-dynload/*.so")
+    libraries = [path for each in patterns for path in (bundle / "_internal").glob(each)]
     subprocess.run(["strip", "--strip-unneeded", *libraries], check=True)
 
 
@@ -104,8 +105,9 @@ def _add_installer(bundle: Path) -> None:
 
 
 def _pack_linux(bundle: Path) -> Path:
-    archive = DIST / f"{name_of_archive()}.tar.gz"
-    with tarfile.open(archive, "w:gz", compresslevel=6) as packed:
+    """As xz at its quickest, which takes a sixth less room than gzip at its best."""
+    archive = DIST / f"{name_of_archive()}.tar.xz"
+    with tarfile.open(archive, "w:xz", preset=1) as packed:
         packed.add(bundle, arcname=bundle.name)
     return archive
 

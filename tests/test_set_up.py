@@ -167,6 +167,18 @@ def test_torch_that_the_user_installed_stays(checkout, calls, monkeypatch, capsy
     assert "2.7.1+cu118 is installed already and stays" in capsys.readouterr().out
 
 
+def test_packager_is_installed_at_its_pin_before_it_packs(checkout, calls, monkeypatch):
+    monkeypatch.setattr(set_up, "set_up", lambda: set_up.install(dev=False))
+
+    status = set_up.main(["package"])
+
+    installed, packed = calls[-2:]
+    assert status == 0
+    assert any(word.startswith("pyinstaller>") for word in installed)
+    assert str(checkout / ".venv" / "constraints.txt") in installed
+    assert packed == ("packaging/package.py",)
+
+
 def test_failing_pip_leaves_no_stamp(checkout, calls, monkeypatch):
     monkeypatch.setattr(set_up, "call", lambda *words, env=None: 1)
 

@@ -17,7 +17,8 @@ from engine.events import Drafted, Finished, Origin, Round
 from engine.params import ReplyParams, SamplingParams
 from engine.templates import Message
 
-pytestmark = pytest.mark.slow
+# Some take minutes on processors without AVX-512.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 QUESTION = "What is the capital of France?"
 
