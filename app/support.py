@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QUrl, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QWidget
 
@@ -38,7 +38,7 @@ class Support(QObject):
         side.addWidget(self.help)
         # A narrow window hides the side with the button.
         key = QShortcut(QKeySequence(QKeySequence.StandardKey.HelpContents), window)
-        key.activated.connect(self._pop_up)
+        key.activated.connect(self.help.open_menu)
         window.loader.loaded.connect(self._note_target)
         window.chat.busy_changed.connect(self._note_reply)
 
@@ -72,9 +72,6 @@ class Support(QObject):
             )
         )
 
-    def _pop_up(self) -> None:
-        self.help.menu().popup(self._window.mapToGlobal(self._window.rect().center()))
-
     def _note_target(self, target: LoadedTarget) -> None:
         self._target = target
 
@@ -95,10 +92,10 @@ class HelpButton(QPushButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Help", parent)
-        self.setProperty("kind", "quiet")
+        self.setProperty("kind", "fold")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName("Help")
-        menu = QMenu(self)
+        menu = self.choices = QMenu(self)
         menu.addAction("Welcome…").triggered.connect(self.welcome_requested)
         menu.addAction("Report a problem…").triggered.connect(self.report_requested)
         menu.addSeparator()
@@ -110,7 +107,14 @@ class HelpButton(QPushButton):
             menu.addAction("Licences of what is inside").triggered.connect(
                 lambda: _open_folder(str(licences))
             )
-        self.setMenu(menu)
+        self.clicked.connect(self.open_menu)
+
+    def open_menu(self) -> None:
+        """Open the menu over the button, or in the middle of a window that hides the button."""
+        if self.isVisible():
+            self.choices.popup(self.mapToGlobal(QPoint(0, -self.choices.sizeHint().height())))
+        else:
+            self.choices.popup(self.window().mapToGlobal(self.window().rect().center()))
 
 
 def _open_folder(path: str) -> None:

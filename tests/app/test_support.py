@@ -69,9 +69,8 @@ def test_help_stands_at_the_side_and_comes_by_its_key(run, store, folders):
         async with opened(FakeLoad(says("one")), store) as window:
             support = Support(window, CrashWatch(folders))
             QTest.keyClick(window, Qt.Key.Key_F1)
-            menu = support.help.menu()
-            await until(menu.isVisible)
-            menu.close()
+            await until(support.help.choices.isVisible)
+            support.help.choices.close()
             return window.sidebar.isAncestorOf(support.help)
 
     assert run(scenario())
