@@ -11,8 +11,7 @@ from engine import benchmark
 from engine.console.loading import load, tell
 from engine.console.options import reply_params
 from engine.console.printing import progress_bar
-from engine.drafters import FAMILIES
-from engine.drafters.choices import check_spec
+from engine.drafters.listing import check_spec, known_family
 from engine.errors import EngineError
 from engine.peers.bench import add_peers, check_params, find_program
 from engine.peers.table import markdown
@@ -59,16 +58,11 @@ def listed(specs: str) -> list[str]:
     """The drafters of a list with commas; what names none belongs to the path or numbers before."""
     found: list[str] = []
     for part in specs.split(","):
-        if found and any(sign in found[-1] for sign in ":@") and not _names_drafter(part):
+        if found and any(sign in found[-1] for sign in ":@") and not known_family(part.strip()):
             found[-1] += f",{part}"
         else:
             found.append(part.lstrip())
     return [spec.rstrip() for spec in found if spec.strip()]
-
-
-def _names_drafter(part: str) -> bool:
-    name = part.strip().partition(":")[0].partition("@")[0]
-    return any(family.name == name for family in FAMILIES)
 
 
 def _measured(

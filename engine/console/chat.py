@@ -10,7 +10,7 @@ from engine.console.interrupts import stopped_by_interrupt
 from engine.console.loading import load, tell
 from engine.console.options import reply_params
 from engine.console.printing import ReadingLine, ReplyPrinter, numbers
-from engine.drafters.choices import check_spec
+from engine.drafters.listing import check_spec
 from engine.errors import EngineError
 from engine.events import Finished
 

@@ -73,4 +73,10 @@ def _build(target: Target, choice: str | None) -> Auto:
     return Auto(drafters)
 
 
-FAMILY = Family(name="auto", label="Auto", build=_build, reason=needs_rewind)
+FAMILY = Family(
+    name="auto",
+    label="Auto",
+    build=_build,
+    reason=needs_rewind,
+    path=draft_model.find_draft_model,
+)

@@ -75,5 +75,6 @@ def chain(first: Family, other: Family) -> Family:
         build=build,
         reason=reason,
         needs=other.needs,
+        path=other.path,
         grows_trees=first.grows_trees or other.grows_trees,
     )

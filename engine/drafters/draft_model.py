@@ -14,6 +14,7 @@ from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
 from engine.drafters.family import Family, Target, needs_rewind
 from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.through_text import text_drafter
+from engine.models.catalog import borrowing_folder, find_model
 from engine.params import Rule
 from engine.sampling import (
     choose,
@@ -108,6 +109,16 @@ def model_drafter(lm: CausalLM, target: CausalLM, name: str) -> ModelDrafter:
     return ModelDrafter(lm, vocabulary=target.vocabulary, end_ids=target.end_ids, name=name)
 
 
+def find_draft_model(path: str) -> None:
+    """See that there is one.
+
+    Raises:
+        ModelError: there is none.
+    """
+    if borrowing_folder(path) is None:
+        find_model(path)
+
+
 def _build(target: Target, choice: str | None) -> Drafter:
     wanted = "a draft model, a GGUF file or a safetensors folder,"
     path = chosen_or_shipped(target, choice, FAMILY.name, wanted=wanted)
@@ -117,5 +128,10 @@ def _build(target: Target, choice: str | None) -> Drafter:
 
 
 FAMILY = Family(
-    name="draft-model", label="Draft model…", build=_build, reason=needs_rewind, needs="a model"
+    name="draft-model",
+    label="Draft model…",
+    build=_build,
+    reason=needs_rewind,
+    needs="a model",
+    path=find_draft_model,
 )

@@ -17,6 +17,7 @@ from engine.drafters.eagle_loading import load_eagle, load_eagle3
 from engine.drafters.eagle_memory import EagleMemory
 from engine.drafters.eagle_tree import ConfidentPlan, FixedPlan, Growth, Plan, grow
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.head_files import find_folder
 from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.tree_shape import is_chain
 
@@ -121,6 +122,7 @@ FAMILY = Family(
     build=_build_eagle,
     reason=needs_rewind,
     needs="a folder",
+    path=find_folder,
     grows_trees=True,
 )
 FAMILY_2 = Family(
@@ -129,6 +131,7 @@ FAMILY_2 = Family(
     build=_build_eagle2,
     reason=needs_rewind,
     needs="a folder",
+    path=find_folder,
     grows_trees=True,
 )
 FAMILY_3 = Family(
@@ -137,5 +140,6 @@ FAMILY_3 = Family(
     build=_build_eagle3,
     reason=needs_rewind,
     needs="a folder",
+    path=find_folder,
     grows_trees=True,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from engine.errors import DrafterMismatch
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -105,6 +107,8 @@ class Family:
     name: as typed and shown beside nodes; label: as listed. needs: what must be chosen first, as in
     "a folder"; None where it has a default.
     grows_trees: drafts more than a chain where it may have tree nodes.
+    path, numbers: sees that what follows the name is one that it takes, as far as can be told
+    before a target is loaded; None where it takes none.
     build: a new drafter from the target and what follows the name (a path, numbers), None for the
     default.
     reason: why this target can't use it, or None. settings: the numbers that may follow the name.
@@ -119,9 +123,23 @@ class Family:
     reason: Callable[[Target], str | None]
     needs: str | None = None
     grows_trees: bool = False
+    path: Callable[[str], object] | None = None
+    numbers: Callable[[str], object] | None = None
     settings: Callable[[Target], tuple[Setting, ...]] = _no_settings
     search: Callable[[Target, Sample], Trial | None] | None = None
     note: Callable[[Target], str | None] = _no_note
+
+
+def refuse_choice(name: str, choice: str | None) -> None:
+    """For a family that takes nothing behind its name.
+
+    Raises:
+        DrafterMismatch: something was chosen.
+    """
+    if choice is not None:
+        raise DrafterMismatch(
+            f'The drafter "{name}" takes no choice; "{choice}" means nothing to it.'
+        )
 
 
 def needs_rewind(target: Target) -> str | None:

@@ -68,6 +68,7 @@ FAMILY = Family(
     label="Layer skip",
     build=_build,
     reason=_reason,
+    numbers=read_choice,
     settings=_settings,
     search=_search,
     note=_note,

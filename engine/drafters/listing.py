@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.drafters import FAMILIES
+from engine.drafters.family import refuse_choice
 from engine.errors import DrafterMismatch
 
 if TYPE_CHECKING:
@@ -40,12 +41,37 @@ def family_of(spec: str) -> Family:
     Raises:
         DrafterMismatch: there is none.
     """
+    family = known_family(spec)
+    if family is None:
+        known = ", ".join(family.name for family in FAMILIES)
+        raise DrafterMismatch(f'There is no drafter "{_parsed(spec)[0]}". Choose one of: {known}.')
+    return family
+
+
+def known_family(spec: str) -> Family | None:
+    """The same, None where there is none."""
     name, _ = _parsed(spec)
-    for family in FAMILIES:
-        if family.name == name:
-            return family
-    known = ", ".join(family.name for family in FAMILIES)
-    raise DrafterMismatch(f'There is no drafter "{name}". Choose one of: {known}.')
+    return next((family for family in FAMILIES if family.name == name), None)
+
+
+def check_spec(spec: str) -> None:
+    """See that a family is meant, and that what follows its name is of the kind that it takes.
+
+    Raises:
+        EngineError: it is not; the sentence says what the family takes, or what is missing.
+    """
+    family, (name, choice) = family_of(spec), _parsed(spec)
+    check = family.path or family.numbers
+    if choice is None:
+        return  # whether the family has a default may depend on the target
+    if check is None:
+        refuse_choice(name, choice)
+    elif family.path and not spec.startswith(f"{name}:"):
+        raise DrafterMismatch(
+            f'The drafter "{name}" takes a path behind a colon, as in "{name}:PATH"; not "{spec}".'
+        )
+    else:
+        check(choice)
 
 
 def build_drafter(spec: str, target: Target) -> Drafter:

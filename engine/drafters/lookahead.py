@@ -187,5 +187,6 @@ FAMILY = Family(
     build=_build,
     reason=needs_rewind,
     grows_trees=True,
+    numbers=read_choice,
     settings=_settings,
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, ROOT, Draft, Passengers
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.head_files import find_folder
 from engine.drafters.medusa_heads import load_medusa
 from engine.drafters.shipped import chosen_or_shipped
 from engine.drafters.tree_shape import best_shape, is_chain
@@ -173,5 +174,6 @@ FAMILY = Family(
     build=_build,
     reason=needs_rewind,
     needs="a folder",
+    path=find_folder,
     grows_trees=True,
 )

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.draft import NO_PASSENGERS, Draft, Passengers
-from engine.drafters.family import Family, Target, needs_rewind
-from engine.errors import DrafterMismatch
+from engine.drafters.family import Family, Target, needs_rewind, refuse_choice
 from engine.models.kv_memo import common_prefix
 
 if TYPE_CHECKING:
@@ -85,10 +84,7 @@ class NgramDrafter:
 
 
 def _build(target: Target, choice: str | None) -> NgramDrafter:
-    if choice is not None:
-        raise DrafterMismatch(
-            f'The drafter "ngram" takes no choice; "{choice}" means nothing to it.'
-        )
+    refuse_choice(FAMILY.name, choice)
     return NgramDrafter(end_ids=target.lm.end_ids)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
-from engine.drafters.family import Family, Target
-from engine.errors import DrafterMismatch
+from engine.drafters.family import Family, Target, refuse_choice
 
 if TYPE_CHECKING:
     from engine.drafters.drafter import Context, Observation
@@ -40,8 +39,7 @@ class Off:
 
 def _build(target: Target, choice: str | None) -> Off:
     del target
-    if choice is not None:
-        raise DrafterMismatch(f'The drafter "off" takes no choice; "{choice}" means nothing to it.')
+    refuse_choice(FAMILY.name, choice)
     return Off()
 
 

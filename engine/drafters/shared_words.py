@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
-from engine.drafters.draft_model import model_drafter
+from engine.drafters.draft_model import find_draft_model, model_drafter
 from engine.drafters.family import Family, Target, needs_rewind
 from engine.drafters.head_vocabulary import HeadVocabulary
 from engine.drafters.tokenizer_pair import TokenizerPair, shared_words
@@ -129,4 +129,5 @@ FAMILY = Family(
     build=_build,
     reason=needs_rewind,
     needs="a model",
+    path=find_draft_model,
 )

@@ -11,9 +11,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, ROOT, Draft, Passengers
-from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.family import Family, Target, needs_rewind, refuse_choice
 from engine.drafters.suffix_automaton import SuffixAutomaton
-from engine.errors import DrafterMismatch
 from engine.models.kv_memo import common_prefix
 
 if TYPE_CHECKING:
@@ -153,10 +152,7 @@ def _had_it_gone_on(source: SuffixAutomaton) -> tuple[int, int]:
 
 
 def _build(target: Target, choice: str | None) -> SuffixDrafter:
-    if choice is not None:
-        raise DrafterMismatch(
-            f'The drafter "suffix" takes no choice; "{choice}" means nothing to it.'
-        )
+    refuse_choice(FAMILY.name, choice)
     return SuffixDrafter(end_ids=target.lm.end_ids)
 
 
