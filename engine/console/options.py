@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from engine.arguments import natural, positive, whole
 from engine.params import ReplyParams, Rule, SamplingParams
 
 _SHIPPED_PROMPTS = Path(__file__).parents[2] / "resources" / "prompts" / "shipped.jsonl"
@@ -26,7 +27,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--drafters", default="auto", metavar="D,D,…", help="besides off")
     add("--prompts", type=Path, default=_SHIPPED_PROMPTS, metavar="FILE.jsonl")
-    add("--repeats", type=_positive, default=1, metavar="N")
+    add("--repeats", type=positive, default=1, metavar="N")
     add("--json", type=Path, metavar="OUT", help="write every run to a file")
     add("--peers", action="store_true", help="measure other engines beside ours")
     add("--llama-server", metavar="PROGRAM", help="where it is, if not on the path")
@@ -68,43 +69,22 @@ def reply_params(options: argparse.Namespace) -> ReplyParams:
 
 def _add_reply_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--draft-length", type=_positive, metavar="N", help="tokens ahead; without it as it pays")
-    add("--tree-nodes", type=_natural, default=0, metavar="N", help="for drafters of trees (0)")
+    add("--draft-length", type=positive, metavar="N", help="tokens ahead; without it as it pays")
+    add("--tree-nodes", type=natural, default=0, metavar="N", help="for drafters of trees (0)")
     add("--rule", choices=[str(rule) for rule in Rule], default=str(Rule.COUPLED))
     add("--temperature", type=float, default=0.0, metavar="T", help="0, the default, is greedy")
-    add("--top-k", type=_whole, default=0, metavar="N", help="0 for all (0)")
+    add("--top-k", type=whole, default=0, metavar="N", help="0 for all (0)")
     add("--top-p", type=float, default=1.0, metavar="P", help="1 for all (1)")
     add("--min-p", type=float, default=0.0, metavar="P", help="0 for all (0)")
     add("--repetition-penalty", type=float, default=1.0, metavar="R", help="1 for none (1)")
-    add("--seed", type=_whole, default=0, metavar="N", help="0")
-    add("--max-new-tokens", type=_whole, metavar="N", help="chat 512, bench 128")
+    add("--seed", type=whole, default=0, metavar="N", help="0")
+    add("--max-new-tokens", type=whole, metavar="N", help="chat 512, bench 128")
     add("--stop", action="append", default=[], metavar="TEXT", help="may be given several times")
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-
-
-def _natural(text: str) -> int:
-    number = _whole(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
 
 
 def _threads(text: str) -> int:
     """No more than can run at once: thousands of them bring torch down."""
-    number, most = _positive(text), os.cpu_count() or 1
+    number, most = positive(text), os.cpu_count() or 1
     if number > most:
         raise argparse.ArgumentTypeError(f"{text} is more than this machine's processors ({most})")
     return number

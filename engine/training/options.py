@@ -6,6 +6,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from engine.arguments import positive, whole
 from engine.params import SamplingParams
 from engine.training.recipe import DrafterKind
 
@@ -21,18 +22,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--kind", choices=[str(kind) for kind in DrafterKind], required=True)
     add("--out", type=Path, required=True, metavar="DIR", help="a new folder for the drafter")
     add("--work", type=Path, metavar="DIR", help="for texts and states; OUT/work without it")
-    add(
-        "--text", type=_positive, default=_TEXT_TOKENS, metavar="N", help="tokens to write (500000)"
-    )
+    add("--text", type=positive, default=_TEXT_TOKENS, metavar="N", help="tokens to write (500000)")
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--minutes", type=partial(_amount, _MINUTES), metavar="N", help="of learning, all told"
     )
     length.add_argument(
-        "--tokens", type=_positive, metavar="N", help="to learn from, all told; 10 times the text"
+        "--tokens", type=positive, metavar="N", help="to learn from, all told; 10 times the text"
     )
     add("--prompts", type=Path, metavar="FILE", help="of your own, one a line, or JSONL")
-    add("--vocabulary", type=_positive, metavar="N", help="ids to draft, the most frequent (8192)")
+    add("--vocabulary", type=positive, metavar="N", help="ids to draft, the most frequent (8192)")
     add(
         "--layers",
         type=_layers,
@@ -59,26 +58,12 @@ def _layers(text: str) -> tuple[int, ...]:
         ) from None
 
 
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
-
-
 def _seed(text: str) -> int:
     """A seed as chat takes it."""
     try:
-        return SamplingParams(seed=_whole(text)).seed
+        return SamplingParams(seed=whole(text)).seed
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
 
 
 def _amount(bounds: tuple[float, float], text: str) -> float:
