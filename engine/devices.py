@@ -79,10 +79,13 @@ def check_dtype(dtype: str) -> None:
 
 def chosen_dtype(dtype: str, device: str) -> torch.dtype:
     """The torch dtype that "auto" or the name of one means."""
-    if dtype == AUTO:
-        fast = device != "cpu" or _cpu_multiplies_bfloat16()
-        return torch.bfloat16 if fast else torch.float32
-    return _DTYPES[dtype]
+    return fast_dtype(device) if dtype == AUTO else _DTYPES[dtype]
+
+
+def fast_dtype(device: str) -> torch.dtype:
+    """bfloat16, or float32 where the processor only emulates that."""
+    fast = device != "cpu" or _cpu_multiplies_bfloat16()
+    return torch.bfloat16 if fast else torch.float32
 
 
 def _cpu_multiplies_bfloat16() -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from engine.devices import AUTO, PACKED, PACKED_BITS, chosen_dtype
+from engine.devices import AUTO, PACKED, PACKED_BITS, chosen_dtype, fast_dtype
 from engine.errors import ModelError
 from engine.models.gguf import GgufFile
 from engine.models.memory import memory_errors
@@ -100,7 +100,7 @@ def _native_source(
         return None
     bits = PACKED_BITS.get(dtype)
     if bits is None:
-        asked = dtype in (AUTO, _BFLOAT16) and chosen_dtype(AUTO, device) == torch.bfloat16
+        asked = dtype in (AUTO, _BFLOAT16) and fast_dtype(device) == torch.bfloat16
         if not asked or not knows_folder(source.path):
             return None
     folder = FolderSource(source.path, bits=bits)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.errors import EngineError
 from engine.events import FinishReason
 from engine.models.memory import give_back_freed_memory, is_memory_error, memory_errors
@@ -57,7 +57,7 @@ class TransformersPeer:
         self._target = target
         self._assistant = assistant
         self._device = device
-        self._dtype = chosen_dtype(AUTO, torch.device(device).type)
+        self._dtype = fast_dtype(device)
         self.dtype = str(self._dtype).removeprefix("torch.")
         self._end_ids = sorted(end_ids)
         self._decode = decode

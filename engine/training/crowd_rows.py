@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.models.memory import memory_errors
 from engine.training.unpacking import free_memory
 
@@ -56,7 +56,7 @@ class CrowdRows:
     def __init__(self, lm: NativeLM, seats: int) -> None:
         self._decoder = lm.decoder
         self._config = config = lm.decoder.config
-        self._dtype = chosen_dtype(AUTO, torch.device(lm.decoder.device).type)
+        self._dtype = fast_dtype(lm.decoder.device)
         self._head = _unpacked_head(lm).to(self._dtype)
         self._slots = 0
         none = torch.zeros(seats, config.kv_heads, config.head_width, 0, dtype=self._dtype)
@@ -161,7 +161,7 @@ class CrowdRows:
 def seats_that_fit(lm: NativeLM) -> int:
     """How many conversations of usual length there is memory for."""
     config = lm.decoder.config
-    dtype = chosen_dtype(AUTO, torch.device(lm.decoder.device).type)
+    dtype = fast_dtype(lm.decoder.device)
     row_bytes = 2 * dtype.itemsize * config.kv_heads * config.head_width * config.layers
     room = int(_MOST_OF_MEMORY * free_memory(lm.decoder.device))
     return max(1, room // (row_bytes * _USUAL_SLOTS))

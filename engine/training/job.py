@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.errors import EngineError
 from engine.models import default_model
 from engine.models.catalog import DEFAULT, find_model
@@ -191,7 +191,7 @@ class Training:
             texts = [each.text for each in self._texts.read() if not is_held_out(each.prompt)]
             most = min(self._job.recipe.vocabulary, self._lm.vocabulary)
             ids = frequent_ids(texts, most, always=self._lm.end_ids)
-        kind = chosen_dtype(AUTO, self._device.type)
+        kind = fast_dtype(self._device.type)
         return DraftedIds.of(self._lm, ids, kind, self._device)
 
     def _begin(self, examples: Examples, parts: Split, drafted: DraftedIds) -> Beginning:

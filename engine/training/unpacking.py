@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.models.native.native_lm import NativeLM
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def unpacked_once(lm: CausalLM) -> CausalLM:
     if not isinstance(lm, NativeLM):
         return lm
     decoder = lm.decoder
-    dtype = chosen_dtype(AUTO, torch.device(decoder.device).type)
+    dtype = fast_dtype(decoder.device)
     if _layers_bytes(decoder.config, dtype) < _MOST_OF_MEMORY * free_memory(decoder.device):
         layers = [decoder.unpacked(index) for index in range(len(decoder.layers))]
     else:

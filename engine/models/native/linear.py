@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.models.blocks import Codes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def linear_of_floats(weight: Tensor) -> Linear:
 
 def linear_for_many_rows(weight: Tensor) -> Linear:
     """The same for a prompt's rows, in float32 where the processor only emulates bfloat16."""
-    if chosen_dtype(AUTO, weight.device.type) == torch.bfloat16:
+    if fast_dtype(weight.device.type) == torch.bfloat16:
         return Dense(weight)
     return DenseFloat32(weight)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.devices import AUTO, chosen_dtype
+from engine.devices import fast_dtype
 from engine.errors import EngineError
 from engine.events import FinishReason
 from engine.models.catalog import find_model
@@ -44,7 +44,7 @@ def test_it_has_an_assistant_mode_where_there_is_one(llama_folder, draft_folder)
 
 
 def test_plain_is_what_generate_writes_in_the_dtype_that_is_fast_here(llama_folder):
-    model: Any = load_model(find_model(llama_folder), device="cpu", dtype=chosen_dtype(AUTO, "cpu"))
+    model: Any = load_model(find_model(llama_folder), device="cpu", dtype=fast_dtype("cpu"))
     model.generation_config.eos_token_id = None
     expected = model.generate(torch.tensor([PROMPT]), max_new_tokens=12, do_sample=False)
 
