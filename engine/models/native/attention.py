@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
+
+from engine.models.native.few_rows import padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +121,7 @@ def _span(rows: Rows, places: range, queries: int, sliding: int | None, device: 
         begin=begin,
         boundary=start,
         slots=None if straight else torch.tensor(windows, device=device),
-        blocked=_padded(blocked.repeat_interleave(queries, dim=0)).to(device),
+        blocked=padded(blocked.repeat_interleave(queries, dim=0), _FEWEST_ROWS).to(device),
     )
 
 
@@ -139,30 +140,24 @@ def _attend_span(queries: Tensor, keys: Tensor, values: Tensor, span: Span) -> T
     lanes, rows, each, width = queries.shape
     begin, start, end = span.begin, span.boundary, span.boundary + WINDOW
     count = rows * each
-    together = _padded(queries.reshape(lanes, count, width))
+    together = padded(queries.reshape(lanes, count, width), _FEWEST_ROWS)
     if span.slots is None:
         scores = torch.baddbmm(span.blocked, together, keys[..., begin:end])
     else:
         near = keys[..., span.slots.flatten()].view(lanes, width, rows, WINDOW)
-        own = _padded(queries) @ near.transpose(1, 2)
+        own = padded(queries, _FEWEST_ROWS) @ near.transpose(1, 2)
         before = torch.bmm(together, keys[..., begin:start])
-        own = _padded(own[:, :, :each].reshape(lanes, count, WINDOW))
+        own = padded(own[:, :, :each].reshape(lanes, count, WINDOW), _FEWEST_ROWS)
         scores = torch.cat([before, own], dim=-1) + span.blocked
     weights = torch.softmax(scores, dim=-1)
     before, own = torch.split_with_sizes(weights, [start - begin, WINDOW], 2)
     if span.slots is None:
         summed = torch.bmm(own, values[:, start:end])
     else:
-        apart = _padded(own[:, :count].reshape(lanes, rows, each, WINDOW))
+        apart = padded(own[:, :count].reshape(lanes, rows, each, WINDOW), _FEWEST_ROWS)
         summed = (apart @ values[:, span.slots])[:, :, :each].reshape(lanes, count, width)
-        summed = _padded(summed)
+        summed = padded(summed, _FEWEST_ROWS)
     if start > begin:
         summed.baddbmm_(before, values[:, begin:start])
     out = summed[:, :count].bfloat16().view(lanes, rows, each, width)
     return out.transpose(0, 1).reshape(rows, -1)
-
-
-def _padded(rows: Tensor) -> Tensor:
-    """(..., m, width) with rows of zeros where there are so few that torch sums in another way."""
-    missing = _FEWEST_ROWS - rows.shape[-2]
-    return functional.pad(rows, (0, 0, 0, missing)) if missing > 0 else rows

@@ -32,6 +32,7 @@ from torch.nn import functional
 
 from engine.devices import fast_dtype
 from engine.models.blocks import Codes
+from engine.models.native.few_rows import padded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,11 +81,16 @@ def linear_for_many_rows(weight: Tensor) -> Linear:
 
 def linear_of_codes(codes: Codes, kind: str) -> Linear:
     """A projection that keeps a block type's codes where torch has a product for them."""
-    if codes.codes.shape[1] % _SMALLEST_GROUP or codes.codes.shape[0] % _ROW_BLOCK:
+    if not packs(*codes.codes.shape):
         return Dense(codes.weights())
     if codes.group < _SMALLEST_GROUP:
         return Packed8(quantised(codes.weights(), bits=8))
     return Packed4(codes) if kind in _FOUR_BITS else Packed8(codes)
+
+
+def packs(outputs: int, inputs: int) -> bool:
+    """Whether a matrix fills the packed layout."""
+    return not (outputs % _ROW_BLOCK or inputs % _SMALLEST_GROUP)
 
 
 def joined(parts: Sequence[Linear], order: Tensor | None) -> Linear:
@@ -139,9 +145,8 @@ class DenseFloat32:
 
     def in_full(self, rows: Tensor) -> Tensor:
         """(rows, outputs) in float32."""
-        count = len(rows)
-        padded = functional.pad(rows.float(), (0, 0, 0, max(0, _FEWEST_ROWS - count)))
-        return functional.linear(padded, self._weight)[:count]
+        filled = padded(rows.float(), _FEWEST_ROWS)
+        return functional.linear(filled, self._weight)[: len(rows)]
 
 
 class Packed4:
