@@ -81,12 +81,11 @@ class Session:
         prompt = self._format.encode(self._with_system(turns))
         try:
             for event in reply.events(self._memo, prompt, self.drafting, stop):
-                match event:
-                    # A model may end its turn without a word; stopped there, it has not replied.
-                    case Finished(reason=end) if reply.message() or end is not FinishReason.STOPPED:
-                        self.messages = [*turns, *reply.message()]
-                    case _:
-                        pass
+                # A model may end its turn without a word; stopped there, it has not replied.
+                if isinstance(event, Finished) and (
+                    reply.message() or event.reason is not FinishReason.STOPPED
+                ):
+                    self.messages = [*turns, *reply.message()]
                 yield event
         except BaseException:
             if reply.message():
