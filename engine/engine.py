@@ -52,6 +52,7 @@ _TOPIC = "Write a few sentences about the sea."
 class Engine:
     """A target ready to answer. Everything on it runs on one thread.
 
+    fingerprint: of the weights.
     bit_exact: whether a row's bits are known not to depend on the rows beside it; transformers'
     kernels promise nothing of the kind, so near ties may fall differently with a drafter.
     """
@@ -85,7 +86,7 @@ class Engine:
         self._draft_models = draft_models
         self.costs = CostModel()
         self._path = source.path
-        self._fingerprint = fingerprint(source)
+        self.fingerprint = fingerprint(source)
         self._trials: dict[str, Trial] = {}
 
     @classmethod
@@ -167,7 +168,7 @@ class Engine:
 
     def shipped(self, family: str) -> str | None:
         """The folder of a family's drafter that ships for these weights."""
-        return shipped(family, self._fingerprint)
+        return shipped(family, self.fingerprint)
 
     def shares_ids(self, path: str) -> bool:
         """Whether a draft model's ids are the target's."""
@@ -204,6 +205,11 @@ class Engine:
         """
         try:
             prompt = self.prompt_ids([Message("user", _TOPIC)])
+            if len(prompt) >= self.lm.context_length:
+                raise ModelError(
+                    f"{self.name} reads at most {self.lm.context_length} tokens, which is too few "
+                    "for a chat. Choose another model."
+                )
             if not self.lm.score(self.lm.new_memo(), prompt).logits.isfinite().all():
                 raise ModelError(
                     f"{self.name} computes numbers that are none, so its weights are damaged, or "

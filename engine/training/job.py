@@ -18,9 +18,8 @@ import torch
 from engine.devices import fast_dtype
 from engine.errors import EngineError
 from engine.models import default_model
-from engine.models.catalog import DEFAULT, find_model
+from engine.models.catalog import DEFAULT
 from engine.models.causal_lm import FINAL
-from engine.models.fingerprint import fingerprint
 from engine.training.batches import packed
 from engine.training.card import Data, Made, card
 from engine.training.checkpoint import Checkpoint
@@ -90,8 +89,7 @@ class Training:
         self._engine = engine
         self._job = job
         self._lm = engine.lm
-        source = find_model(engine.source)
-        self._fingerprint = fingerprint(source)
+        self._fingerprint = engine.fingerprint
         self._licence = default_model.LICENCE if engine.source == DEFAULT else "that of the target"
         texts, states = job.work / "texts", job.work / "states"
         self._taps = _taps(job.recipe, self._lm.num_layers)

@@ -179,6 +179,16 @@ def test_damaged_weights_are_a_sentence(llama_folder, tmp_path):
         load(folder)
 
 
+def test_a_context_that_no_chat_fits_into_is_a_sentence(llama_folder, tmp_path):
+    folder = tmp_path / "short"
+    shutil.copytree(llama_folder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 8}))
+
+    with pytest.raises(ModelError, match="reads at most 8 tokens, which is too few for a chat"):
+        load(folder)
+
+
 def test_a_truncated_gguf_is_a_sentence(tmp_path):
     path = tmp_path / "short.gguf"
     path.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + (5).to_bytes(8, "little") + b"\0" * 9)
