@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from engine.drafters.eagle_layer import EagleLayer, Projection, RmsNorm, RowCache
+    from engine.drafters.eagle_layer import EagleLayer, RmsNorm, RowCache
     from engine.drafters.head_vocabulary import HeadVocabulary
+    from engine.drafters.projection import Projection
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from engine.drafters.projection import Projection
+
 _FIRST_SLOTS = 512
 
 
@@ -30,19 +32,6 @@ class RmsNorm:
     def __call__(self, states: Tensor) -> Tensor:
         """(..., width) normed."""
         return functional.rms_norm(states, (states.shape[-1],), self.weight, self.epsilon)
-
-
-@dataclass(frozen=True)
-class Projection:
-    """y = W x + b in the weights' own type; what comes and goes is of the type of all else."""
-
-    weight: Tensor
-    bias: Tensor | None = None
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """(rows, inputs) to (rows, outputs)."""
-        out = functional.linear(rows.to(self.weight.dtype), self.weight, self.bias)
-        return out.to(rows.dtype)
 
 
 class RowCache:
@@ -105,10 +94,14 @@ class EagleLayer:
         """
         queries, keys, values = self.project(inputs, positions)
         all_keys, all_values = cache.write(first, keys, values)
-        if sees is None:
+        if sees is None and len(inputs) > 1:
             sees = torch.ones(len(inputs), first + len(inputs), dtype=torch.bool).tril(first)
         mixed = functional.scaled_dot_product_attention(
-            queries, all_keys, all_values, attn_mask=sees.to(inputs.device), enable_gqa=True
+            queries,
+            all_keys,
+            all_values,
+            attn_mask=None if sees is None else sees.to(inputs.device),
+            enable_gqa=True,
         )
         return self.finish(residual, mixed)
 

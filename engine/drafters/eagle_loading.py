@@ -10,10 +10,9 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
 from engine.drafters.eagle_head import EagleHead, Entrance, Fusion
-from engine.drafters.eagle_layer import EagleLayer, Projection, RmsNorm
+from engine.drafters.eagle_layer import EagleLayer, RmsNorm
 from engine.drafters.head_files import Config, table, whole_number
 from engine.drafters.head_fit import fitted_heads, taps_of
 from engine.drafters.head_vocabulary import HeadVocabulary
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.drafters.head_fit import FittedHeads
+    from engine.drafters.projection import Projection
     from engine.drafters.published_heads import HeadFolder
     from engine.models.causal_lm import CausalLM
 
@@ -126,8 +126,7 @@ def _output(fit: FittedHeads, width: int) -> tuple[Callable[[Tensor], Tensor], H
         lm, kind = fit.lm, fit.weights
         return lambda rows: lm.head(rows.to(kind)), HeadVocabulary(lm.vocabulary)
     weight, vocabulary = found
-    numbers = fit.numbers
-    return lambda rows: functional.linear(rows.to(weight.dtype), weight).to(numbers), vocabulary
+    return fit.project(weight), vocabulary
 
 
 def _embed(fit: FittedHeads, width: int) -> Callable[[Tensor], Tensor]:
@@ -206,22 +205,24 @@ def _layer(fit: FittedHeads, width: int, inputs: int) -> EagleLayer:
 
 
 def _projection(fit: FittedHeads, name: str, outputs: int, inputs: int) -> Projection:
-    return Projection(
-        fit.matrix(f"{name}.weight", outputs, inputs), fit.matrix_if_any(f"{name}.bias", outputs)
-    )
+    return fit.project(*_matrix_and_bias(fit, name, outputs, inputs))
+
+
+def _matrix_and_bias(
+    fit: FittedHeads, name: str, outputs: int, inputs: int
+) -> tuple[Tensor, Tensor | None]:
+    weight = fit.matrix(f"{name}.weight", outputs, inputs)
+    return weight, fit.matrix_if_any(f"{name}.bias", outputs)
 
 
 def _joined(fit: FittedHeads, outputs: dict[str, int], inputs: int) -> Projection:
     """Projections of one input side by side."""
-    parts = [_projection(fit, name, count, inputs) for name, count in outputs.items()]
-    weight = torch.cat([part.weight for part in parts])
-    if all(part.bias is None for part in parts):
-        return Projection(weight)
-    biases = [
-        part.weight.new_zeros(len(part.weight)) if part.bias is None else part.bias
-        for part in parts
-    ]
-    return Projection(weight, torch.cat(biases))
+    parts = [_matrix_and_bias(fit, name, count, inputs) for name, count in outputs.items()]
+    weight = torch.cat([part for part, _ in parts])
+    if all(bias is None for _, bias in parts):
+        return fit.project(weight)
+    biases = [part.new_zeros(len(part)) if bias is None else bias for part, bias in parts]
+    return fit.project(weight, torch.cat(biases))
 
 
 def _norm(fit: FittedHeads, name: str, width: int) -> RmsNorm:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine.drafters.head_vocabulary import HeadVocabulary
+from engine.drafters.projection import projections_for
 from engine.drafters.published_heads import HeadFolder, Kind, read_heads
 from engine.errors import DrafterMismatch
 from engine.models.causal_lm import FINAL
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from engine.drafters.projection import MakeProjection
     from engine.models.causal_lm import CausalLM, Lender
 
 _OUTPUT, _ID_MAP = "lm_head.weight", "d2t"
@@ -33,6 +35,7 @@ class FittedHeads:
     """Heads beside the target that they draft for.
 
     weights: the type of the matrices, that of the target's final state. numbers: of all else.
+    project: what multiplies with them.
     """
 
     folder: HeadFolder
@@ -40,6 +43,7 @@ class FittedHeads:
     device: torch.device
     weights: torch.dtype
     numbers: torch.dtype
+    project: MakeProjection
 
     def matrix(self, name: str, *shape: int | None) -> Tensor:
         """A weight that must be there, ready to multiply with."""
@@ -136,7 +140,8 @@ def fitted_heads(path: str, lm: CausalLM, kind: Kind, family: str) -> FittedHead
     probe = lm.score(lm.new_memo(), [0], taps=(FINAL,)).hidden[FINAL]
     _check(folder, lm, probe.shape[-1])
     numbers = torch.promote_types(probe.dtype, torch.float32)
-    return FittedHeads(folder, lm, probe.device, probe.dtype, numbers)
+    project = projections_for(probe)
+    return FittedHeads(folder, lm, probe.device, probe.dtype, numbers, project)
 
 
 def taps_of(folder: HeadFolder, lm: Lender) -> tuple[int, ...]:

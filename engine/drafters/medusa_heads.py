@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.drafters.head_fit import FittedHeads
+    from engine.drafters.projection import Projection
     from engine.drafters.published_heads import HeadFolder
     from engine.models.causal_lm import CausalLM
 
@@ -35,18 +36,17 @@ _FADING = 0.85
 class MedusaHeads:
     """Heads over a state of position t, the first for the token at t + 2.
 
-    blocks: per head the weights (hidden, hidden) and biases (hidden,) of its residual blocks.
-    outputs: per head from its states (1, hidden) to logits (1, ids).
-    accuracies: per head, how often its best, second, ... token is right.
-    maps: per head what its states are multiplied with behind the blocks, (hidden, hidden), if
-    anything.
+    blocks: per head its residual blocks. outputs: per head from its states to logits over the
+    vocabulary. accuracies: per head, how often its best, second, ... token is right. maps: per head
+    what its states go through behind the blocks, if anything. numbers: what all is computed in.
     """
 
-    blocks: Sequence[Sequence[tuple[Tensor, Tensor]]]
+    blocks: Sequence[Sequence[Projection]]
     outputs: Sequence[Callable[[Tensor], Tensor]]
     vocabulary: HeadVocabulary
     accuracies: Sequence[Sequence[float]]
-    maps: Sequence[Tensor | None] = ()
+    maps: Sequence[Projection | None]
+    numbers: torch.dtype
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -58,11 +58,11 @@ class MedusaHeads:
 
     def ahead(self, states: Tensor, head: int) -> Tensor:
         """What a head's output takes of states (rows, hidden)."""
-        for weight, bias in self.blocks[head]:
-            states = states.to(weight.dtype)
-            states = states + functional.silu(functional.linear(states, weight, bias))
-        mapping = self.maps[head] if self.maps else None
-        return states if mapping is None else functional.linear(states, mapping)
+        states = states.to(self.numbers)
+        for block in self.blocks[head]:
+            states = states + functional.silu(block(states))
+        mapping = self.maps[head]
+        return states if mapping is None else mapping(states)
 
 
 def load_medusa(path: str, lm: CausalLM, family: str) -> MedusaHeads:
@@ -86,7 +86,8 @@ def medusa_of(fit: FittedHeads) -> MedusaHeads:
     names = [f"{head}.{len(each)}.weight" for head, each in enumerate(blocks)]
     maps = [_map(fit, name) for name in names]
     outputs, vocabulary = _outputs(fit, names)
-    return MedusaHeads(blocks, outputs, vocabulary, _accuracies(fit.folder, count), maps)
+    accuracies = _accuracies(fit.folder, count)
+    return MedusaHeads(blocks, outputs, vocabulary, accuracies, maps, fit.numbers)
 
 
 def _head_of(name: str) -> int:
@@ -94,22 +95,23 @@ def _head_of(name: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _blocks(fit: FittedHeads, head: int) -> list[tuple[Tensor, Tensor]]:
+def _blocks(fit: FittedHeads, head: int) -> list[Projection]:
     width, count = fit.folder.states, 1
     while f"{head}.{count}.linear.weight" in fit.folder.tensors:
         count += 1
     names = [f"{head}.{at}.linear" for at in range(count)]
     return [
-        (fit.matrix(f"{name}.weight", width, width), fit.matrix(f"{name}.bias", width))
+        fit.project(fit.matrix(f"{name}.weight", width, width), fit.matrix(f"{name}.bias", width))
         for name in names
     ]
 
 
-def _map(fit: FittedHeads, name: str) -> Tensor | None:
+def _map(fit: FittedHeads, name: str) -> Projection | None:
     """What with the target's rows makes the output of a head that shares them."""
     if not fit.folder.target_head:
         return None
-    return fit.matrix_if_any(name, fit.folder.states, fit.folder.states)
+    weight = fit.matrix_if_any(name, fit.folder.states, fit.folder.states)
+    return None if weight is None else fit.project(weight)
 
 
 def _outputs(
@@ -120,17 +122,14 @@ def _outputs(
     if not folder.target_head and any(name in folder.tensors for name in own):
         rows = len(folder.tensor(own[0], None, folder.states))
         known = [fit.known(fit.matrix(name, rows, folder.states)) for name in own]
-        return [_linear(fit, weight) for weight, _ in known], known[0][1]
+        return [fit.project(weight) for weight, _ in known], known[0][1]
     shared = fit.output(folder.states)
     if shared is None:
-        return [lm.head] * len(own), HeadVocabulary(lm.vocabulary)
+        return [lambda states: lm.head(states.to(fit.weights))] * len(own), HeadVocabulary(
+            lm.vocabulary
+        )
     weight, vocabulary = shared
-    return [_linear(fit, weight)] * len(own), vocabulary
-
-
-def _linear(fit: FittedHeads, weight: Tensor) -> Callable[[Tensor], Tensor]:
-    numbers = fit.numbers
-    return lambda states: functional.linear(states.to(weight.dtype), weight).to(numbers)
+    return [fit.project(weight)] * len(own), vocabulary
 
 
 def _accuracies(folder: HeadFolder, count: int) -> list[list[float]]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from engine.drafters.eagle_layer import EagleLayer, Projection, RmsNorm
+from engine.drafters.eagle_layer import EagleLayer, RmsNorm
+from engine.drafters.projection import DenseProjection
 from engine.models.causal_lm import FINAL
 from engine.training.acceptance import CHAIN
 from engine.training.chosen_layers import chosen_layers
@@ -58,9 +59,11 @@ class DraftModelLearner:
         self.weights = Weights.scaled(start, {}, beginning.device)
         self.weights = Weights.scaled(*self._with_linear_guess(start), beginning.device)
 
-    def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def loss(
+        self, batch: Batch, noise: torch.Generator, depths: int
+    ) -> tuple[Tensor, dict[str, float]]:
         """The cross-entropy, and the distance to the target's final state if it counts."""
-        del noise
+        del noise, depths
         recipe, drafted = self._with.recipe, self.drafted
         states, rows = self.states(batch), batch.index(batch.replies)
         taught = Taught.of(batch, batch.hidden[FINAL], drafted)
@@ -100,7 +103,7 @@ class DraftModelLearner:
         tensors, kind = self.weights.tensors(), self.drafted.weight.dtype
         residual = self._residual(batch, tensors)
         normed = RmsNorm(tensors[_NORM], self._sizes.epsilon)(residual)
-        return Projection(tensors[_MAP].to(kind))(normed)
+        return DenseProjection(tensors[_MAP].to(kind))(normed)
 
     def _residual(self, batch: Batch, tensors: Mapping[str, Tensor]) -> Tensor:
         """Behind the layers, of the rows of the replies."""
@@ -175,9 +178,9 @@ class _Part:
         """One of its norms."""
         return RmsNorm(self._tensors[f"{self._prefix}{name}.weight"], self._sizes.epsilon)
 
-    def _joined(self, *names: str) -> Projection:
+    def _joined(self, *names: str) -> DenseProjection:
         parts = [self._tensors[f"{self._prefix}{name}.weight"] for name in names]
-        return Projection(torch.cat(parts).to(self._kind))
+        return DenseProjection(torch.cat(parts).to(self._kind))
 
 
 def _start(lm: CausalLM, chosen: Sequence[int], sizes: LayerSizes, draw: Draw) -> dict[str, Tensor]:

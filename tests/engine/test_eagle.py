@@ -15,6 +15,7 @@ from engine.drafters.eagle import EagleDrafter
 from engine.drafters.eagle_loading import load_eagle, load_eagle3
 from engine.drafters.eagle_memory import EagleMemory
 from engine.drafters.eagle_tree import ConfidentPlan, FixedPlan, Plan
+from engine.drafters.projection import DenseProjection
 from engine.drafters.tree_shape import RANKS, best_shape
 from engine.models.transformers_lm import TransformersLM
 from engine.params import Rule, SamplingParams
@@ -225,6 +226,7 @@ def test_a_target_in_half_precision_is_drafted_for_in_it(kind, plan, tree_nodes,
         tree_nodes=tree_nodes,
     )
 
+    assert isinstance(head.layer.out, DenseProjection)
     assert head.layer.out.weight.dtype == torch.bfloat16
     assert len(reply.ids) == 8
     assert reply.drafted > 0

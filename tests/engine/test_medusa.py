@@ -13,6 +13,7 @@ from engine.drafters.drafter import Context, Observation
 from engine.drafters.head_vocabulary import HeadVocabulary
 from engine.drafters.medusa import MedusaDrafter
 from engine.drafters.medusa_heads import MedusaHeads, load_medusa
+from engine.drafters.projection import DenseProjection
 from engine.drafters.tree_shape import RANKS, best_shape
 from engine.models.causal_lm import FINAL
 from engine.params import Rule, SamplingParams
@@ -48,12 +49,14 @@ def all_knowing(lm, *, heads=4, end_ids=frozenset()):
             weight[token, width - VOCABULARY - 1 + last] = 9.0
         return lambda states: states @ weight.T
 
-    nothing = (torch.zeros(width, width).double(), torch.zeros(width).double())
+    nothing = DenseProjection(torch.zeros(width, width).double())
     made = MedusaHeads(
         blocks=[[nothing]] * heads,
         outputs=[output(2 + head) for head in range(heads)],
         vocabulary=HeadVocabulary(VOCABULARY),
         accuracies=[RANKS] * heads,
+        maps=[None] * heads,
+        numbers=torch.float64,
     )
     return MedusaDrafter(made, end_ids=end_ids, name="medusa")
 
