@@ -111,7 +111,7 @@ def _recipe(recipe: Recipe) -> list[tuple[str, object]]:
         ),
         ("rows a batch", recipe.rows),
         ("loss", "cross-entropy with the target's distribution over the drafted ids"),
-        ("depths", f"{recipe.depths}, each counting {recipe.fading} of the one before"),
+        ("depths", _depths(recipe)),
         ("weight of the distance to the target's state", recipe.feature_weight),
         ("noise on states", recipe.noise),
         ("seed", recipe.seed),
@@ -119,6 +119,13 @@ def _recipe(recipe: Recipe) -> list[tuple[str, object]]:
     if recipe.layers:
         rows.append(("layers of the target", ", ".join(map(str, recipe.layers))))
     return rows
+
+
+def _depths(recipe: Recipe) -> str:
+    counting = f"{recipe.depths}, each counting {recipe.fading} of the one before"
+    return (
+        f"{counting}; only the first in {recipe.alone:.0%} of the run" if recipe.alone else counting
+    )
 
 
 def _some(curve: Sequence[Point]) -> Sequence[Point]:

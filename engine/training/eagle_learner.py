@@ -71,13 +71,15 @@ class EagleLearner:
         tensors = self.weights.tensors()
         return self._start.make(self._with.fitted(self._start.config, tensors))
 
-    def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def loss(
+        self, batch: Batch, noise: torch.Generator, depths: int
+    ) -> tuple[Tensor, dict[str, float]]:
         """Per depth the cross-entropy, and the distance to the target's next state if it counts."""
         recipe, lessons = self._with.recipe, ChainLessons(batch, self.drafted)
         head = self.head()
         features = self._noisy(head.fused(batch.hidden), noise)
         total, parts = features.new_zeros(()), dict[str, float]()
-        for depth, guess in enumerate(self._unrolled(head, batch, features)):
+        for depth, guess in enumerate(self._unrolled(head, batch, features, depths)):
             loss = lessons.loss(depth, head.before_output(guess))
             parts[f"cross-entropy {depth + 1}"] = float(loss.detach())
             if recipe.feature_weight:
@@ -91,7 +93,8 @@ class EagleLearner:
     def hits(self, batch: Batch) -> list[Tensor]:
         """Per example (places of the reply, depths) bool: whether a greedy chain is right there."""
         head = self.head()
-        unrolled = self._unrolled(head, batch, head.fused(batch.hidden))
+        depths = self._with.recipe.depths
+        unrolled = self._unrolled(head, batch, head.fused(batch.hidden), depths)
         states = [head.before_output(guess) for guess in unrolled]
         return [each == 0 for each in ranks(batch, self.drafted, states, 1)]
 
@@ -100,9 +103,11 @@ class EagleLearner:
         del held_out
         return Export(self._start.config, self._with.stored(self.weights.tensors()))
 
-    def _unrolled(self, head: EagleHead, batch: Batch, features: Tensor) -> Iterator[Tensor]:
+    def _unrolled(
+        self, head: EagleHead, batch: Batch, features: Tensor, depths: int
+    ) -> Iterator[Tensor]:
         tokens = self._with.embedded(batch.next_ids)
-        return unroll(head, batch, features, tokens, self._with.recipe.depths)
+        return unroll(head, batch, features, tokens, depths)
 
     def _noisy(self, features: Tensor, noise: torch.Generator) -> Tensor:
         most = self._with.recipe.noise

@@ -34,8 +34,13 @@ class Learner(Protocol):
     drafted: DraftedIds
     weights: Weights
 
-    def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, Mapping[str, float]]:
-        """What is to become less, and the parts that it is the sum of, by name."""
+    def loss(
+        self, batch: Batch, noise: torch.Generator, depths: int
+    ) -> tuple[Tensor, Mapping[str, float]]:
+        """What is to become less, and the parts that it is the sum of, by name.
+
+        depths: how many tokens of a chain count.
+        """
         ...
 
     def hits(self, batch: Batch) -> list[Tensor]:

@@ -191,7 +191,7 @@ class Learning:
         batch = self._packed(places)
         noise = generator_of(self._recipe.seed * _PRIME + self.step)
         try:
-            loss, parts = self.learner.loss(batch, noise)
+            loss, parts = self.learner.loss(batch, noise, self._recipe.depths_at(share))
         except DrafterMismatch as error:  # weights that are no numbers
             raise EngineError(_APART) from error
         value = float(loss.detach())

@@ -61,12 +61,14 @@ class MedusaLearner:
         """The heads as their drafter would have them, but that gradients flow through."""
         return medusa_of(self._with.fitted(self._config, self.weights.tensors()))
 
-    def loss(self, batch: Batch, noise: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def loss(
+        self, batch: Batch, noise: torch.Generator, depths: int
+    ) -> tuple[Tensor, dict[str, float]]:
         """Per head the cross-entropy."""
         del noise
         lessons = ChainLessons(batch, self.drafted)
         total, parts = torch.zeros((), device=self._with.device), dict[str, float]()
-        for depth, states in enumerate(self._ahead(batch)):
+        for depth, states in enumerate(self._ahead(batch, depths)):
             loss = lessons.loss(depth, states)
             parts[f"cross-entropy {depth + 1}"] = float(loss.detach())
             total = total + self._with.recipe.fading**depth * loss
@@ -87,13 +89,13 @@ class MedusaLearner:
     @torch.no_grad()
     def _ranks(self, batch: Batch, count: int) -> list[Tensor]:
         count = min(count, len(self.drafted.ids))
-        return ranks(batch, self.drafted, self._ahead(batch), count)
+        ahead = self._ahead(batch, self._with.recipe.depths)
+        return ranks(batch, self.drafted, ahead, count)
 
-    def _ahead(self, batch: Batch) -> list[Tensor]:
+    def _ahead(self, batch: Batch, depths: int) -> list[Tensor]:
         heads, states = self.heads(), batch.hidden[FINAL]
         return [
-            heads.ahead(states[batch.index(batch.chains(depth))], depth)
-            for depth in range(len(heads))
+            heads.ahead(states[batch.index(batch.chains(depth))], depth) for depth in range(depths)
         ]
 
 

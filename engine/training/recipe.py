@@ -23,7 +23,8 @@ class Recipe:
     vocabulary: how many ids are drafted, the most frequent ones. rows: of a batch, prompts'
     included. rate: what the learning rate rises to in the first `warm_up` of the run, before it
     falls along a cosine to `least` of that. clip: the most length of a gradient. decay: AdamW's.
-    depths: tokens of a chain that are trained for, each counting `fading` of the one before it.
+    depths: tokens of a chain that are trained for, each counting `fading` of the one before it; in
+    the first `alone` of the run only the first of them, which costs a fraction of all.
     feature_weight: of the distance to the target's own state. noise: of a feature, in its sizes.
     layers: the target's layers that EAGLE-3 looks into, or that a draft model begins with; empty
     for the usual ones.
@@ -33,16 +34,21 @@ class Recipe:
     rate: float
     depths: int
     fading: float
+    alone: float = 0.0
     feature_weight: float = 0.0
     noise: float = 0.0
     layers: tuple[int, ...] = ()
     vocabulary: int = 8192
-    rows: int = 2048
+    rows: int = 1024
     warm_up: float = 0.05
     least: float = 0.02
     clip: float = 1.0
     decay: float = 0.01
     seed: int = 0
+
+    def depths_at(self, share: float) -> int:
+        """How many are trained for when so much of the run is done."""
+        return 1 if share < self.alone else self.depths
 
     def as_data(self) -> dict[str, Any]:
         """For JSON."""
@@ -50,12 +56,18 @@ class Recipe:
 
 
 RECIPES = {
-    DrafterKind.MEDUSA: Recipe(DrafterKind.MEDUSA, rate=5e-4, depths=4, fading=0.8),
+    DrafterKind.MEDUSA: Recipe(DrafterKind.MEDUSA, rate=4e-4, depths=4, fading=0.8),
     DrafterKind.EAGLE: Recipe(
-        DrafterKind.EAGLE, rate=5e-4, depths=3, fading=0.8, feature_weight=0.3, noise=0.1
+        DrafterKind.EAGLE,
+        rate=4e-4,
+        depths=3,
+        fading=0.8,
+        alone=0.6,
+        feature_weight=1.0,
+        noise=0.05,
     ),
-    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=5e-4, depths=4, fading=0.8),
+    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=4e-4, depths=3, fading=0.8, alone=0.6),
     DrafterKind.DRAFT_MODEL: Recipe(
-        DrafterKind.DRAFT_MODEL, rate=5e-4, depths=3, fading=1.0, feature_weight=0.1
+        DrafterKind.DRAFT_MODEL, rate=4e-4, depths=3, fading=1.0, feature_weight=0.1
     ),
 }

@@ -86,7 +86,7 @@ def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
     learner = learner_of(DrafterKind.MEDUSA, lm, made, ids=known, depths=2)
 
     def touched(at):
-        learner.loss(packed(made[at : at + 1], (FINAL,), CPU), torch.Generator())[0].backward()
+        learner.loss(packed(made[at : at + 1], (FINAL,), CPU), torch.Generator(), 2)[0].backward()
         weight = learner.weights.parameters["1.0.linear.weight"]
         found, weight.grad = weight.grad is not None and bool(weight.grad.any()), None
         return found
@@ -94,7 +94,7 @@ def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
     assert touched(0)
     assert touched(1)
     short = [example(lm, [1, 2, 9, 9, 9, 9], 2)]
-    loss, parts = learner.loss(packed(short, (FINAL,), CPU), torch.Generator())
+    loss, parts = learner.loss(packed(short, (FINAL,), CPU), torch.Generator(), 2)
     assert float(loss.detach()) == 0.0
     assert {*parts.values()} == {0.0}
 

@@ -84,7 +84,7 @@ def run(what, tokens=None, seconds=None, stop=None):
 
 @torch.no_grad()
 def held_out_loss(learner, batch):
-    return learner.loss(batch, torch.Generator())[0].item()
+    return learner.loss(batch, torch.Generator(), 3)[0].item()
 
 
 @kinds
