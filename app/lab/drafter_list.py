@@ -33,8 +33,8 @@ class DrafterList(QWidget):
     """
 
     drafter_chosen = Signal(str)
-    draft_file_requested = Signal(str, QPoint)
-    """For which family, and where on the screen its row ends."""
+    draft_file_requested = Signal(str, bool, QPoint)
+    """For which family, whether one ships for it, and where on the screen its row ends."""
     draft_length_changed = Signal(int)
     tree_nodes_changed = Signal(int)
     focus_moved = Signal(QWidget)
@@ -153,14 +153,15 @@ class DrafterList(QWidget):
     def _clicked(self, row: DrafterRowView) -> None:
         chosen_already = row is self._row_of(self._chosen)
         spec = self._kept.get(row.choice.spec, row.choice.spec)
-        if row.choice.needs and (chosen_already or ":" not in spec):
+        another = chosen_already and row.choice.needs is not None and ":" in spec
+        if another or row.choice.lacks_file(spec):
             # Chosen only when the file has been: until then what drafts now stays marked.
             self._ask_for_file(row)
         elif not chosen_already:
             self._ask_for(spec)
 
     def _ask_for_file(self, row: DrafterRowView) -> None:
-        self.draft_file_requested.emit(row.choice.spec, row.corner)
+        self.draft_file_requested.emit(row.choice.spec, row.choice.ships, row.corner)
 
     def _move_focus(self, row: DrafterRowView, steps: int) -> None:
         rows = self._reachable()
@@ -196,7 +197,8 @@ class DrafterList(QWidget):
         in_fold = [
             row
             for row in self._rows
-            if row.choice.needs and row is not chosen and row.choice.spec not in self._kept
+            if row is not chosen
+            and row.choice.lacks_file(self._kept.get(row.choice.spec, row.choice.spec))
         ]
         listed = [row for row in self._rows if row not in in_fold]
         parts = [part for row in listed for part in (row, row.settings)] + [self._fold, *in_fold]

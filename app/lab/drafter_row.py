@@ -27,20 +27,24 @@ _LABEL_INDENT = 22  # Where a radio button's words begin, behind its mark.
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1}
 _MEASURE_HINT = "Tokens per pass · times plain speed, as last measured here."
 _ANOTHER_HINT = "Click the file's name to choose another."
+_SHIPS = "included"
+_SHIPS_HINT = 'Comes with Draftlight, made for this model. Click "included" to choose another.'
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterRow:
-    """What a row shows. reason: why it cannot be used, or None. needs: what is chosen first, if so.
+    """What a row shows. reason: why it cannot be used, or None.
 
-    note: what to know of it; its first words, up to a semicolon, fit into the row. settings,
-    grows_trees: what can be set.
+    needs: what is chosen first, or may be chosen where one ships; None where nothing is. note: what
+    to know of it; its first words, up to a semicolon, fit into the row. settings, grows_trees: what
+    can be set.
     """
 
     spec: str
     label: str
     reason: str | None = None
     needs: str | None = None
+    ships: bool = False
     note: str | None = None
     settings: Sequence[Setting] = ()
     grows_trees: bool = False
@@ -53,10 +57,15 @@ class DrafterRow:
             choice.label,
             choice.reason,
             choice.needs,
+            choice.ships,
             choice.note,
             choice.settings,
             choice.grows_trees,
         )
+
+    def lacks_file(self, spec: str) -> bool:
+        """Whether something is still to be chosen before what the spec names can draft."""
+        return self.needs is not None and not self.ships and ":" not in spec
 
 
 class RowButton(QRadioButton):
@@ -139,14 +148,20 @@ class DrafterRowView(QFrame):
     def _show_fact(self, spec: str, measure: str | None) -> None:
         choice = self.choice
         path = spec.partition(":")[2] if choice.needs else ""
-        wanted = f"choose {choice.needs}" if choice.needs and not path else ""
+        included = choice.ships and not path
+        wanted = f"choose {choice.needs}" if choice.lacks_file(spec) else ""
         note = (choice.note or "") if spec == choice.spec else ""
-        name = self._shortened(PurePath(path).name) if measure else PurePath(path).name
-        facts = [name, measure or note.partition(";")[0], wanted]
+        name = _SHIPS if included else PurePath(path).name
+        facts = [
+            self._shortened(name) if measure else name,
+            measure or note.partition(";")[0],
+            wanted,
+        ]
         fact = choice.reason or " · ".join(part for part in facts if part)
         self._fact.setText(fact)
         self.button.setAccessibleDescription(fact)
-        hints = [path and f"{path}\n{_ANOTHER_HINT}", note, measure and _MEASURE_HINT]
+        file_hint = _SHIPS_HINT if included else path and f"{path}\n{_ANOTHER_HINT}"
+        hints = [file_hint, note, measure and _MEASURE_HINT]
         self.setToolTip(choice.reason or "\n".join(hint for hint in hints if hint))
 
     def _shortened(self, name: str) -> str:

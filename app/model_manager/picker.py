@@ -88,26 +88,49 @@ class DraftModelPicker(QMenu):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._family = _DRAFT_MODEL
-        self.addAction("SmolLM2 135M Instruct (comes with Draftlight)").triggered.connect(
-            lambda: self._choose("default")
+        included = self._offer("The one made for this model (included)", self._choose_included)
+        own = self._offer(
+            "SmolLM2 135M Instruct (comes with Draftlight)", lambda: self._choose("default")
         )
-        self.addAction("Open a GGUF file…").triggered.connect(
-            lambda: choose_file(self.parentWidget(), "Open a draft model", self._choose)
-        )
-        self.addAction("Open a model folder…").triggered.connect(
-            lambda: choose_folder(self.parentWidget(), "Open a draft model", self._choose)
-        )
+        file = self._offer("Open a GGUF file…", self._open_file)
+        folder = self._offer("Open a model folder…", self._open_folder)
+        heads = self._offer("Open a folder with heads…", self._open_heads)
+        self._ways = {True: (own, file, folder), False: (heads,)}  # by whether it is a model
+        self._included = included
 
-    def ask(self, family: str, place: QPoint) -> None:
+    def ask(self, family: str, ships: bool, place: QPoint) -> None:
         """Ask for what a family of drafters needs; place: where on the screen a menu may open.
 
-        Heads lie in a folder of their own; a draft model can be a file too.
+        Heads lie in a folder of their own; a draft model can be a file too. ships: whether one is
+        included that may be gone back to.
         """
         self._family = family
-        if family.endswith(_DRAFT_MODEL):
-            self.popup(place)
-        else:
-            choose_folder(self.parentWidget(), "Open heads", self._choose)
+        is_model = family.endswith(_DRAFT_MODEL)
+        if not is_model and not ships:
+            self._open_heads()
+            return
+        self._included.setVisible(ships)
+        for kind, ways in self._ways.items():
+            for way in ways:
+                way.setVisible(kind is is_model)
+        self.popup(place)
+
+    def _offer(self, words: str, on_chosen: Callable[[], object]) -> QAction:
+        action = self.addAction(words)
+        action.triggered.connect(lambda: on_chosen())
+        return action
+
+    def _open_file(self) -> None:
+        choose_file(self.parentWidget(), "Open a draft model", self._choose)
+
+    def _open_folder(self) -> None:
+        choose_folder(self.parentWidget(), "Open a draft model", self._choose)
+
+    def _open_heads(self) -> None:
+        choose_folder(self.parentWidget(), "Open heads", self._choose)
+
+    def _choose_included(self) -> None:
+        self.spec_chosen.emit(self._family)
 
     def _choose(self, path: str) -> None:
         self.spec_chosen.emit(f"{self._family}:{path}")

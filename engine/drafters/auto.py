@@ -6,12 +6,15 @@ is there already.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
 from engine.draft import NO_DRAFT, NO_PASSENGERS, Draft, Passengers
-from engine.drafters import draft_model, layer_skip, ngram
+from engine.drafters import draft_model, eagle, layer_skip, medusa, ngram
 from engine.drafters.family import Family, Target, needs_rewind
+from engine.drafters.shipped import shipped_for
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from engine.params import SamplingParams
     from engine.planning import Budget
     from engine.sampling import Noise
+
+_SHIPPED = (eagle.FAMILY_3, eagle.FAMILY, medusa.FAMILY, draft_model.FAMILY)
+"""The best first, as measured on the default model: one is enough."""
 
 
 class Auto:
@@ -67,10 +73,21 @@ def _build(target: Target, choice: str | None) -> Auto:
     drafters: list[Drafter] = [ngram.FAMILY.build(target, None)]
     if choice is not None:
         drafters.append(draft_model.FAMILY.build(target, choice))
+    else:
+        drafters.extend(_best_shipped(target))
     skip = layer_skip.FAMILY
     if skip.reason(target) is None and target.pays(skip.name):
         drafters.append(skip.build(target, None))
     return Auto(drafters)
+
+
+def _best_shipped(target: Target) -> list[Drafter]:
+    """The first that ships for this target and can be loaded: a damaged one stops nobody."""
+    for family in _SHIPPED:
+        if shipped_for(target, family) is not None and family.reason(target) is None:
+            with suppress(EngineError):
+                return [family.build(target, None)]
+    return []
 
 
 FAMILY = Family(

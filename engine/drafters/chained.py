@@ -75,6 +75,7 @@ def chain(first: Family, other: Family) -> Family:
         build=build,
         reason=reason,
         needs=other.needs,
+        shares_with=other.name,
         path=other.path,
         grows_trees=first.grows_trees or other.grows_trees,
     )

@@ -121,7 +121,7 @@ def find_draft_model(path: str) -> None:
 
 def _build(target: Target, choice: str | None) -> Drafter:
     wanted = "a draft model, a GGUF file or a safetensors folder,"
-    path = chosen_or_shipped(target, choice, FAMILY.name, wanted=wanted)
+    path = chosen_or_shipped(target, choice, FAMILY, wanted=wanted)
     if not target.shares_ids(path):
         return text_drafter(target, path, FAMILY.name)
     return model_drafter(target.draft_lm(path), target.lm, FAMILY.name)

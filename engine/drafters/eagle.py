@@ -98,21 +98,21 @@ class EagleDrafter:
 
 
 def _build_eagle(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle(_folder(target, choice, FAMILY.name), target.lm, FAMILY.name)
+    head = load_eagle(_folder(target, choice, FAMILY), target.lm, FAMILY.name)
     return EagleDrafter(head, target.lm, FixedPlan, name=FAMILY.name)
 
 
 def _build_eagle2(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle(_folder(target, choice, FAMILY.name), target.lm, FAMILY_2.name)
+    head = load_eagle(_folder(target, choice, FAMILY_2), target.lm, FAMILY_2.name)
     return EagleDrafter(head, target.lm, ConfidentPlan, name=FAMILY_2.name)
 
 
 def _build_eagle3(target: Target, choice: str | None) -> EagleDrafter:
-    head = load_eagle3(_folder(target, choice, FAMILY_3.name), target.lm, FAMILY_3.name)
+    head = load_eagle3(_folder(target, choice, FAMILY_3), target.lm, FAMILY_3.name)
     return EagleDrafter(head, target.lm, ConfidentPlan, name=FAMILY_3.name)
 
 
-def _folder(target: Target, choice: str | None, family: str) -> str:
+def _folder(target: Target, choice: str | None, family: Family) -> str:
     return chosen_or_shipped(target, choice, family, wanted="a folder with an EAGLE head")
 
 
@@ -131,6 +131,7 @@ FAMILY_2 = Family(
     build=_build_eagle2,
     reason=needs_rewind,
     needs="a folder",
+    shares_with=FAMILY.name,
     path=find_folder,
     grows_trees=True,
 )

@@ -105,7 +105,8 @@ class Family:
     """One entry of the list.
 
     name: as typed and shown beside nodes; label: as listed. needs: what must be chosen first, as in
-    "a folder"; None where it has a default.
+    "a folder", unless one ships for the target; None where it has a default. shares_with: the
+    family whose files it takes, where that is another one.
     grows_trees: drafts more than a chain where it may have tree nodes.
     path, numbers: sees that what follows the name is one that it takes, as far as can be told
     before a target is loaded; None where it takes none.
@@ -122,6 +123,7 @@ class Family:
     build: Callable[[Target, str | None], Drafter]
     reason: Callable[[Target], str | None]
     needs: str | None = None
+    shares_with: str | None = None
     grows_trees: bool = False
     path: Callable[[str], object] | None = None
     numbers: Callable[[str], object] | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.drafters import FAMILIES
 from engine.drafters.family import refuse_choice
+from engine.drafters.shipped import shipped_for
 from engine.errors import DrafterMismatch
 
 if TYPE_CHECKING:
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 class DrafterChoice:
     """One row of the list of drafters; reason: why it can't be used, None where it can.
 
-    The rest as in Family.
+    ships: whether what it needs ships for this target; another may be chosen all the same. The rest
+    as in Family.
     """
 
     spec: str
     label: str
     reason: str | None
     needs: str | None
+    ships: bool = False
     grows_trees: bool = False
     settings: tuple[Setting, ...] = ()
     note: str | None = None
@@ -90,11 +93,13 @@ def build_drafter(spec: str, target: Target) -> Drafter:
 def _choice(family: Family, target: Target) -> DrafterChoice:
     reason = family.reason(target)
     fits = reason is None
+    ships = fits and shipped_for(target, family) is not None
     return DrafterChoice(
         family.name,
-        family.label,
+        family.label.removesuffix("…") if ships else family.label,
         reason,
-        None if fits and target.shipped(family.name) else family.needs,
+        family.needs,
+        ships=ships,
         grows_trees=family.grows_trees,
         settings=family.settings(target) if fits else (),
         note=family.note(target) if fits else None,

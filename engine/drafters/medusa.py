@@ -163,7 +163,7 @@ def _widths(depths: Sequence[int], ranks: Sequence[int]) -> list[int]:
 
 def _build(target: Target, choice: str | None) -> MedusaDrafter:
     wanted = "a folder with Medusa heads"
-    folder = chosen_or_shipped(target, choice, FAMILY.name, wanted=wanted)
+    folder = chosen_or_shipped(target, choice, FAMILY, wanted=wanted)
     heads = load_medusa(folder, target.lm, FAMILY.name)
     return MedusaDrafter(heads, end_ids=target.lm.end_ids, name=FAMILY.name)
 

@@ -47,6 +47,7 @@ class Choice:
     label: str
     reason: str | None = None
     needs: str | None = None
+    ships: bool = False
     grows_trees: bool = False
     settings: tuple[FakeSetting, ...] = ()
     note: str | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -30,6 +31,7 @@ from tests.engine.simulated import (
 )
 from tests.engine.statistics import misfit, reply_law
 from tests.engine.test_planning import RandomPlans
+from tests.engine.tiny_heads import write_heads
 
 [AUTO] = [family for family in FAMILIES if family.name == "auto"]
 
@@ -190,6 +192,26 @@ def test_it_gains_from_both_where_both_have_their_places():
 # Whom it takes in.
 
 
+@dataclass
+class Shipping(Bench):
+    """A target for which drafters ship; folders: of each by its family's name."""
+
+    folders: dict[str, str] = field(default_factory=dict)
+
+    def shipped(self, family):
+        return self.folders.get(family)
+
+
+@pytest.fixture
+def shipping(lms, draft_lm, tmp_path):
+    def ship(*families):
+        lm = lms["llama"]
+        folders = {name: str(write_heads(tmp_path / name, name, lm)) for name in families}
+        return Shipping(lm, draft_lm, folders)
+
+    return ship
+
+
 def members(bench, choice=None):
     return AUTO.build(bench, choice).proposers
 
@@ -202,6 +224,22 @@ def test_a_draft_model_is_taken_in_where_it_is_named(lms, draft_lm):
     everyone = ("ngram", "draft-model", "layer-skip")
 
     assert members(Bench(lms["llama"], draft_lm), "anywhere") == everyone
+
+
+def test_the_best_of_what_ships_is_taken_in(shipping):
+    assert members(shipping("medusa", "eagle")) == ("ngram", "eagle", "layer-skip")
+    assert members(shipping("medusa", "eagle3", "eagle")) == ("ngram", "eagle3", "layer-skip")
+
+
+def test_a_draft_model_that_is_named_takes_the_place_of_what_ships(shipping):
+    assert members(shipping("eagle"), "anywhere") == ("ngram", "draft-model", "layer-skip")
+
+
+def test_what_ships_damaged_is_passed_over(shipping):
+    bench = shipping("medusa", "eagle3")
+    Path(bench.folders["eagle3"], "model.safetensors").write_bytes(b"no tensors")
+
+    assert members(bench) == ("ngram", "medusa", "layer-skip")
 
 
 def test_layer_skip_is_taken_in_only_where_its_trial_paid(lms, draft_lm):

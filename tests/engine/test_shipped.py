@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from engine.drafters.eagle import FAMILY as EAGLE
 from engine.drafters.listing import drafter_choices
+from engine.drafters.medusa import FAMILY as MEDUSA
 from engine.drafters.shipped import chosen_or_shipped, shipped
 from engine.errors import DrafterMismatch
 from tests.engine.fakes import Bench, TableLM
@@ -51,17 +53,25 @@ def test_a_damaged_one_is_as_good_as_none(tmp_path):
 def test_what_was_chosen_goes_before_what_ships():
     target = Shipping()
 
-    assert chosen_or_shipped(target, "/mine", "eagle", wanted="a folder") == "/mine"
-    assert chosen_or_shipped(target, None, "eagle", wanted="a folder") == "/ships/eagle"
+    assert chosen_or_shipped(target, "/mine", EAGLE, wanted="a folder") == "/mine"
+    assert chosen_or_shipped(target, None, EAGLE, wanted="a folder") == "/ships/eagle"
 
 
 def test_where_there_is_neither_it_says_what_is_wanted():
     with pytest.raises(DrafterMismatch, match=r"Choose a folder for this model\."):
-        chosen_or_shipped(Shipping(), None, "medusa", wanted="a folder")
+        chosen_or_shipped(Shipping(), None, MEDUSA, wanted="a folder")
 
 
-def test_a_family_whose_drafter_ships_needs_no_file():
-    needs = {choice.spec: choice.needs for choice in drafter_choices(Shipping())}
+def test_what_ships_is_listed_so_and_another_may_be_chosen():
+    listed = {choice.spec: choice for choice in drafter_choices(Shipping())}
 
-    assert needs["eagle"] is None
-    assert needs["medusa"] == "a folder"
+    assert (listed["eagle"].ships, listed["eagle"].needs) == (True, "a folder")
+    assert listed["eagle"].label == "EAGLE"
+    assert not listed["medusa"].ships
+
+
+def test_eagle_2_takes_the_heads_of_eagle():
+    listed = {choice.spec: choice for choice in drafter_choices(Shipping())}
+
+    assert listed["eagle2"].ships
+    assert not listed["eagle3"].ships

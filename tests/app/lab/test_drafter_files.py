@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
+from app.lab.drafter_list import DrafterRow
 from tests.app.lab.rows import fact, fold, marked, radio, row
 from tests.app.widgets import part_of
 
@@ -110,9 +111,50 @@ def test_another_drafter_that_was_opened_by_a_file_leaves_this_ones_file_known(d
 def test_what_asks_for_a_file_may_open_where_its_row_ends(drafters, qtbot):
     fold(drafters).click()
     places = []
-    drafters.draft_file_requested.connect(lambda family, place: places.append(place))
+    drafters.draft_file_requested.connect(lambda family, ships, place: places.append(place))
 
     radio(drafters, "Draft model…").click()
 
     there = row(drafters, "Draft model…")
     assert places == [there.mapToGlobal(there.rect().bottomLeft())]
+
+
+# What ships for the target.
+
+EAGLE = DrafterRow("eagle", "EAGLE", needs="a folder", ships=True)
+
+
+def test_what_ships_stands_among_the_others_and_drafts_with_a_click(drafters, files, told):
+    drafters.set_choices([DrafterRow("ngram", "N-gram"), EAGLE])
+
+    radio(drafters, "EAGLE").click()
+    radio(drafters, "EAGLE").click()
+
+    assert fact(drafters, "EAGLE") == "included"
+    assert not fold(drafters).isVisible()
+    assert told == ["eagle"]
+    assert files == []
+
+
+def test_in_the_place_of_what_ships_another_can_be_chosen(drafters, files, told, qtbot):
+    drafters.set_choices([DrafterRow("ngram", "N-gram"), EAGLE])
+    asked = []
+    drafters.draft_file_requested.connect(lambda family, ships, place: asked.append(ships))
+    there = row(drafters, "EAGLE")
+
+    qtbot.mouseClick(
+        there, Qt.MouseButton.LeftButton, pos=part_of(there, QLabel).geometry().center()
+    )
+
+    assert (files, told, asked) == (["eagle"], [], [True])
+
+
+def test_going_back_to_what_ships_lets_go_of_the_other(drafters):
+    drafters.set_choices([DrafterRow("ngram", "N-gram"), EAGLE])
+    drafters.select("eagle:/heads/own")
+    own = fact(drafters, "EAGLE")
+
+    drafters.select("eagle")
+
+    assert (own, fact(drafters, "EAGLE")) == ("own", "included")
+    assert drafters.kept == {}

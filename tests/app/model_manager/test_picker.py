@@ -30,6 +30,10 @@ def entries(menu: QMenu) -> dict[str, QAction]:
     return {action.text(): action for action in menu.actions() if action.text()}
 
 
+def shown(menu: QMenu) -> list[str]:
+    return [action.text() for action in menu.actions() if action.isVisible()]
+
+
 @pytest.fixture
 def picker(qtbot) -> TargetPicker:
     made = TargetPicker()
@@ -75,7 +79,7 @@ def test_the_default_model_can_draft(qtbot):
     qtbot.addWidget(picker)
 
     with qtbot.waitSignal(picker.spec_chosen) as chosen:
-        picker.actions()[0].trigger()
+        entries(picker)["SmolLM2 135M Instruct (comes with Draftlight)"].trigger()
 
     assert chosen.args == ["draft-model:default"]
 
@@ -85,7 +89,7 @@ def test_heads_are_asked_for_as_a_folder_and_chosen_for_their_family(qtbot):
     qtbot.addWidget(window)
     picker = DraftModelPicker(window)
 
-    picker.ask("eagle3", QPoint())
+    picker.ask("eagle3", False, QPoint())
 
     [dialog] = window.findChildren(QFileDialog)
     with qtbot.waitSignal(picker.spec_chosen) as chosen:
@@ -130,8 +134,31 @@ def test_a_draft_model_is_asked_for_by_a_menu_where_its_row_ends(qtbot):
     picker = DraftModelPicker()
     qtbot.addWidget(picker)
 
-    picker.ask("suffix+draft-model", QPoint(40, 50))
+    picker.ask("suffix+draft-model", False, QPoint(40, 50))
 
     qtbot.waitUntil(picker.isVisible)
     assert picker.pos() == QPoint(40, 50)
+    assert shown(picker) == [
+        "SmolLM2 135M Instruct (comes with Draftlight)",
+        "Open a GGUF file…",
+        "Open a model folder…",
+    ]
+    picker.close()
+
+
+@pytest.mark.qt_log_ignore("^This plugin does not support", extend=True)
+def test_where_heads_ship_they_can_be_gone_back_to(qtbot):
+    picker = DraftModelPicker()
+    qtbot.addWidget(picker)
+
+    picker.ask("eagle3", True, QPoint())
+    qtbot.waitUntil(picker.isVisible)
+    with qtbot.waitSignal(picker.spec_chosen) as chosen:
+        entries(picker)["The one made for this model (included)"].trigger()
+
+    assert shown(picker) == [
+        "The one made for this model (included)",
+        "Open a folder with heads…",
+    ]
+    assert chosen.args == ["eagle3"]
     picker.close()
