@@ -36,7 +36,7 @@ class Failure:
 def failure_of(error: BaseException) -> Failure:
     """The engine's own sentence for the world's mistakes; for ours a plain one and the trace."""
     if isinstance(error, EngineError):
-        logger.info("%s: %s", type(error).__name__, error)
+        logger.info("%s: %s", type(error).__name__, error, exc_info=error.__cause__)
         return Failure(str(error))
     logger.error("Unexpected error", exc_info=error)
     trace = "".join(traceback.format_exception(error))

@@ -19,6 +19,16 @@ def test_the_worlds_mistakes_speak_for_themselves():
     assert failure_of(ModelError("a.txt is no model.")) == Failure("a.txt is no model.")
 
 
+def test_what_lies_behind_one_of_them_is_logged(caplog):
+    error = ModelError("a.txt can't be read.")
+    error.__cause__ = PermissionError("not yours")
+
+    with caplog.at_level(logging.INFO):
+        failure_of(error)
+
+    assert "PermissionError: not yours" in caplog.text
+
+
 def test_our_own_mistakes_are_logged_whole_and_shown_without_jargon(caplog):
     with caplog.at_level(logging.ERROR):
         failure = failure_of(ZeroDivisionError("division by zero"))
