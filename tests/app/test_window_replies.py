@@ -160,15 +160,20 @@ def test_at_temperature_0_no_seed_is_offered(run, store):
     assert offered_above_0
 
 
+async def begin_to_load_another(window, load):
+    """Answered once, it waits at the gate."""
+    type_and_send(window, "hello")
+    await answered(window, 1)
+    load.gate.clear()
+    window.target_picker.target_chosen.emit("/models/big.gguf")
+
+
 def test_while_another_model_loads_nothing_is_had_again_and_says_why(run, store):
     load = FakeLoad(says("one"))
 
     async def scenario():
         async with opened(load, store) as window:
-            type_and_send(window, "hello")
-            await answered(window, 1)
-            load.gate.clear()
-            window.target_picker.target_chosen.emit("/models/big.gguf")
+            await begin_to_load_another(window, load)
             again = button(window, "Regenerate")
             await until(lambda: not again.isEnabled())
             hint = again.toolTip()
@@ -184,10 +189,7 @@ def test_while_another_model_loads_a_new_chat_begins_at_once(run, store):
 
     async def scenario():
         async with opened(load, store) as window:
-            type_and_send(window, "hello")
-            await answered(window, 1)
-            load.gate.clear()
-            window.target_picker.target_chosen.emit("/models/big.gguf")
+            await begin_to_load_another(window, load)
             await until(lambda: len(load.targets) == 2)
             window.chat.new_chat()
             await until(lambda: not window.transcript._turns)
