@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.sampling import Noise
 
 _SHIPPED = (eagle.FAMILY_3, eagle.FAMILY, medusa.FAMILY, draft_model.FAMILY)
-"""The best first, as measured on the default model: one is enough."""
+"""In the order of what is published about them, the best first: one is enough."""
 
 
 class Auto:
