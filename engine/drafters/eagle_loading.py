@@ -15,7 +15,6 @@ from engine.drafters.eagle_head import EagleHead, Entrance, Fusion
 from engine.drafters.eagle_layer import EagleLayer, RmsNorm
 from engine.drafters.head_files import Config, table, whole_number
 from engine.drafters.head_fit import fitted_heads, taps_of
-from engine.drafters.head_vocabulary import HeadVocabulary
 from engine.drafters.published_heads import Kind
 from engine.errors import DrafterMismatch
 from engine.models.causal_lm import FINAL
@@ -56,7 +55,7 @@ def eagle_of(fit: FittedHeads) -> EagleHead:
     width = len(fit.folder.tensor("fc.weight", None, 2 * states))
     if width != states:
         raise DrafterMismatch(f"The EAGLE head {fit.folder.name} gives no states of the target's.")
-    output, vocabulary = _output(fit, width)
+    output, vocabulary = fit.output(width)
     return EagleHead(
         taps=(FINAL,),
         embed=_embed(fit, width),
@@ -85,7 +84,7 @@ def eagle3_of(fit: FittedHeads) -> EagleHead:
     """
     folder, width = fit.folder, fit.folder.number("hidden_size")
     taps = taps_of(folder, fit.lm)
-    output, vocabulary = _output(fit, width)
+    output, vocabulary = fit.output(width)
     return EagleHead(
         taps=taps,
         embed=_embed(fit, width),
@@ -117,16 +116,6 @@ def _fusion(fit: FittedHeads, width: int, taps: int) -> Fusion | None:
         if folder.fc_norm
         else [],
     )
-
-
-def _output(fit: FittedHeads, width: int) -> tuple[Callable[[Tensor], Tensor], HeadVocabulary]:
-    """The head's own output, or the target's."""
-    found = fit.output(width)
-    if found is None:
-        lm, kind = fit.lm, fit.weights
-        return lambda rows: lm.head(rows.to(kind)), HeadVocabulary(lm.vocabulary)
-    weight, vocabulary = found
-    return fit.project(weight), vocabulary
 
 
 def _embed(fit: FittedHeads, width: int) -> Callable[[Tensor], Tensor]:

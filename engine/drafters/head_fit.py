@@ -18,7 +18,7 @@ from engine.errors import DrafterMismatch
 from engine.models.causal_lm import FINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -92,27 +92,29 @@ class FittedHeads:
         real = ids < self.lm.vocabulary
         return weight[real], HeadVocabulary(self.lm.vocabulary, ids[real])
 
-    def output(self, width: int) -> tuple[Tensor, HeadVocabulary] | None:
-        """The heads' own output, or those rows of the target's that they know, and for which ids.
+    def output(self, width: int) -> tuple[Callable[[Tensor], Tensor], HeadVocabulary]:
+        """From states to logits, and for which ids these are.
 
-        None where the target's serves as it is.
+        The heads' own output, or the rows of the target's that they know, or the target's.
 
         Raises:
             DrafterMismatch: there is neither.
         """
         own, folder = self.matrix_if_any(_OUTPUT, None, width), self.folder
         if own is not None:
-            return self.known(own)
+            weight, vocabulary = self.known(own)
+            return self.project(weight), vocabulary
         reduced = _ID_MAP in folder.tensors
         if width != folder.states or (reduced and not folder.target_head):
             raise DrafterMismatch(f"The {folder.kind} head {folder.name} lacks {_OUTPUT}.")
         if not reduced:
-            return None
+            head, kind = self.lm.head, self.weights
+            return lambda states: head(states.to(kind)), HeadVocabulary(self.lm.vocabulary)
         ids = self.ids(len(folder.tensor(_ID_MAP, None)))
         assert ids is not None
         ids = ids[ids < self.lm.vocabulary]
         rows = self.lm.head_rows(ids).to(self.device, self.weights)
-        return rows, HeadVocabulary(self.lm.vocabulary, ids)
+        return self.project(rows), HeadVocabulary(self.lm.vocabulary, ids)
 
     def _placed(self, name: str, shape: Sequence[int | None], kind: torch.dtype) -> Tensor:
         held = self.folder.tensor(name, *shape).to(self.device, kind, copy=True).contiguous()

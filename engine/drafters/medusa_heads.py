@@ -13,7 +13,6 @@ import torch
 from torch.nn import functional
 
 from engine.drafters.head_fit import fitted_heads
-from engine.drafters.head_vocabulary import HeadVocabulary
 from engine.drafters.published_heads import Kind
 from engine.drafters.tree_shape import RANKS
 from engine.errors import DrafterMismatch
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.drafters.head_fit import FittedHeads
+    from engine.drafters.head_vocabulary import HeadVocabulary
     from engine.drafters.projection import Projection
     from engine.drafters.published_heads import HeadFolder
     from engine.models.causal_lm import CausalLM
@@ -118,18 +118,13 @@ def _outputs(
     fit: FittedHeads, own: Sequence[str]
 ) -> tuple[list[Callable[[Tensor], Tensor]], HeadVocabulary]:
     """Per head its own output, else one that all share, else the target's."""
-    folder, lm = fit.folder, fit.lm
+    folder = fit.folder
     if not folder.target_head and any(name in folder.tensors for name in own):
         rows = len(folder.tensor(own[0], None, folder.states))
         known = [fit.known(fit.matrix(name, rows, folder.states)) for name in own]
         return [fit.project(weight) for weight, _ in known], known[0][1]
-    shared = fit.output(folder.states)
-    if shared is None:
-        return [lambda states: lm.head(states.to(fit.weights))] * len(own), HeadVocabulary(
-            lm.vocabulary
-        )
-    weight, vocabulary = shared
-    return [fit.project(weight)] * len(own), vocabulary
+    shared, vocabulary = fit.output(folder.states)
+    return [shared] * len(own), vocabulary
 
 
 def _accuracies(folder: HeadFolder, count: int) -> list[list[float]]:
