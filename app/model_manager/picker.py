@@ -95,8 +95,7 @@ class DraftModelPicker(QMenu):
         file = self._offer("Open a GGUF file…", self._open_file)
         folder = self._offer("Open a model folder…", self._open_folder)
         heads = self._offer("Open a folder with heads…", self._open_heads)
-        self._ways = {True: (own, file, folder), False: (heads,)}  # by whether it is a model
-        self._included = included
+        self._included, self._models, self._heads = included, (own, file, folder), heads
 
     def ask(self, family: str, ships: bool, place: QPoint) -> None:
         """Ask for what a family of drafters needs; place: where on the screen a menu may open.
@@ -110,9 +109,9 @@ class DraftModelPicker(QMenu):
             self._open_heads()
             return
         self._included.setVisible(ships)
-        for kind, ways in self._ways.items():
-            for way in ways:
-                way.setVisible(kind is is_model)
+        self._heads.setVisible(not is_model)
+        for way in self._models:
+            way.setVisible(is_model)
         self.popup(place)
 
     def _offer(self, words: str, on_chosen: Callable[[], object]) -> QAction:
