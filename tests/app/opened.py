@@ -32,10 +32,12 @@ async def opened(load: FakeLoad, store: SettingsStore, theme: str = "light"):
         window.loader.ended.connect(lambda: ended.append(True))
         window.open_target()
         await until(lambda: ended and (window.chat.drafter != "off" or load.error))
-        yield window
-        window.close()
-        await window.finish()
-        window.deleteLater()
+        try:
+            yield window
+        finally:
+            window.close()
+            await window.finish()
+            window.deleteLater()
 
 
 def type_and_send(window: MainWindow, text: str) -> None:
@@ -66,7 +68,12 @@ def target_of(window: MainWindow) -> QPushButton:
     return cast("QPushButton", window.header.findChild(QPushButton, "target"))
 
 
-def button(window: MainWindow, words: str) -> QPushButton:
-    shown = [b for b in window.findChildren(QPushButton) if b.text() == words and b.isVisible()]
-    assert shown, f"no button {words}"
-    return shown[-1]
+async def button(window: MainWindow, words: str) -> QPushButton:
+    """The last one of these words, once it is shown: what a layout takes in is shown later."""
+
+    def shown() -> list[QPushButton]:
+        every = window.findChildren(QPushButton)
+        return [each for each in every if each.text() == words and each.isVisible()]
+
+    await until(shown)
+    return shown()[-1]

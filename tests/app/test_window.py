@@ -53,10 +53,10 @@ def test_stop_takes_sends_place_and_ends_the_reply_within_one_round(run, store):
         async with opened(load, store) as window:
             type_and_send(window, "hello")
             await until(lambda: "word1" in window.transcript.reply_text())
-            button(window, "Stop").click()
+            (await button(window, "Stop")).click()
             gate.release()
             await until(lambda: not window.chat.busy)
-            assert button(window, "Send")
+            await button(window, "Send")
             return window.chat.replies[0].reason
 
     assert run(scenario()) is FinishReason.STOPPED
@@ -141,9 +141,9 @@ def test_regenerating_with_the_same_seed_and_with_a_new_one(run, store):
         async with opened(load, store) as window:
             type_and_send(window, "hello")
             await until(lambda: len(window.chat.replies) == 1 and not window.chat.busy)
-            button(window, "Same seed").click()
+            (await button(window, "Same seed")).click()
             await until(lambda: len(window.chat.replies) == 2 and not window.chat.busy)
-            button(window, "Regenerate").click()
+            (await button(window, "Regenerate")).click()
             await until(lambda: len(window.chat.replies) == 3 and not window.chat.busy)
 
     run(scenario())
@@ -159,7 +159,7 @@ def test_after_a_reply_is_asked_for_again_the_composer_has_the_focus(run, store,
         async with opened(FakeLoad(says("one")), store) as window:
             type_and_send(window, "hello")
             await until(lambda: len(window.chat.replies) == 1 and not window.chat.busy)
-            asked = button(window, words)
+            asked = await button(window, words)
             if by_mouse:
                 QTest.mouseClick(asked, Qt.MouseButton.LeftButton)
             else:
@@ -178,7 +178,7 @@ def test_a_click_on_a_button_gives_it_no_focus(run, store, words):
             type_and_send(window, "hello")
             await until(lambda: window.chat.replies and not window.chat.busy)
             window.resize(1200, 700)
-            clicked = button(window, words)
+            clicked = await button(window, words)
             QTest.mouseClick(clicked, Qt.MouseButton.LeftButton)
             return clicked.hasFocus()
 

@@ -135,7 +135,7 @@ def test_a_draft_model_that_takes_long_to_load_can_be_given_up_at_once(run, stor
             target = target_of(window)
             window.draft_picker.spec_chosen.emit("draft-model:/slow")
             await until(lambda: target.accessibleName() == "Loading the draft model")
-            button(window, "Cancel").click()
+            (await button(window, "Cancel")).click()
             await until(lambda: target.text().startswith("Fake 1M"))
             still_at_the_gate = not load.engines[0].gate.is_set()
             load.engines[0].gate.set()
@@ -152,7 +152,7 @@ def test_choices_and_place_come_back_after_a_restart(run, store):
         async with opened(FakeLoad(says("one")), store) as window:
             window.move(QPoint(30, 40))
             window.resize(700, 600)
-            button(window, "Colours").click()
+            (await button(window, "Colours")).click()
             window.panel.drafters.drafter_chosen.emit("off")
             window.panel.drafters.draft_length_changed.emit(9)
             window.panel.sampling.set_values({"temperature": 0.25, "system_prompt": "Be brief."})
@@ -242,7 +242,7 @@ def test_cancelling_a_load_gives_the_old_target_back_at_once(run, store):
                     b.text() == "Cancel" and b.isVisible() for b in window.findChildren(QPushButton)
                 )
             )
-            button(window, "Cancel").click()
+            (await button(window, "Cancel")).click()
             await until(lambda: target_of(window).isEnabled())
             still_at_the_gate = not load.gate.is_set()
             load.gate.set()
@@ -272,7 +272,7 @@ def test_a_narrow_window_hides_its_sides_first(run, store):
 def test_a_hidden_panel_stays_hidden_when_there_is_room_again(run, store):
     async def scenario():
         async with opened(FakeLoad(says("one")), store) as window:
-            button(window, "Panel").click()
+            (await button(window, "Panel")).click()
             window.resize(500, 700)
             window.resize(1300, 700)
             await asyncio.sleep(0)
