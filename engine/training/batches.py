@@ -70,10 +70,7 @@ def packed(examples: Sequence[Example], taps: Sequence[int], device: torch.devic
         next_ids=torch.cat([example.ids[1:] for example in examples]).to(device),
         positions=tuple(chain.from_iterable(range(len(each)) for each in rows)),
         hidden={
-            tap: torch.cat(
-                [example.hidden[tap][: len(example.ids) - 1] for example in examples]
-            ).to(device)
-            for tap in taps
+            tap: torch.cat([example.hidden[tap] for example in examples]).to(device) for tap in taps
         },
         examples=tuple(rows),
         replies=tuple(replies),

@@ -25,9 +25,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A text's ids (n,), and for each tap the target's states (n, hidden), bfloat16.
+    """A text's ids (n,), and for each tap the target's states (n - 1, hidden), bfloat16.
 
-    Row i of a tap is the target's state after it had read ids[: i + 1].
+    Row i of a tap is the target's state after it had read ids[: i + 1]. The last id has none, as
+    nothing follows it.
     """
 
     ids: Tensor

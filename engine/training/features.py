@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from engine.training.files import Write
     from engine.training.store import StoredText
 
-_FORM = 1
+_FORM = 2
+"""Counts the forms that these files have had."""
+
 _NOTE = "features"
 _PATTERN = "features-*.safetensors"
 _TEXTS_A_SHARD = 64
@@ -43,11 +45,8 @@ _FACT_BYTES = 256
 
 
 def features(lm: CausalLM, text: Text, taps: Sequence[int]) -> Example:
-    """A text with the target's states at the taps, one row an id."""
-    # Reading leaves the last id out, whose state is wanted as well.
-    chunks = [
-        chunk for chunk in lm.read(lm.new_memo(), [*text.ids, text.ids[-1]], taps) if chunk.rows
-    ]
+    """A text with the target's states at the taps."""
+    chunks = [chunk for chunk in lm.read(lm.new_memo(), text.ids, taps) if chunk.rows]
     hidden = {
         tap: torch.cat([chunk.hidden[tap] for chunk in chunks]).to("cpu", torch.bfloat16)
         for tap in taps
@@ -167,19 +166,21 @@ class FeatureStore:
             with safe_open(path, framework="pt") as file:
                 note = json.loads(file.metadata()[_NOTE])
             facts = tuple(Fact(*fact) for fact in note["facts"])
-            target, taps, sound = note["target"], set(note["taps"]), note["form"] == _FORM
-        except (SafetensorError, OSError, ValueError, KeyError, TypeError):
-            target, taps, sound, facts = self._target, set(self._taps), False, ()
-        if target != self._target or not taps.issuperset(self._taps):
-            other = "another model" if target != self._target else "other layers"
-            raise EngineError(
-                f"The features in {self._folder} are of {other}. Choose another folder, or delete "
-                "them; they can be computed anew."
-            )
-        if not sound:
+            form, target, taps = note["form"], note["target"], set(note["taps"])
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
             raise EngineError(
                 f"{path} is damaged. Delete it, and it will be computed anew; the others are kept."
-            )
+            ) from error
+        for owner, is_own in (
+            ("another model", target == self._target),
+            ("another version of this program", form == _FORM),
+            ("other layers", taps.issuperset(self._taps)),
+        ):
+            if not is_own:
+                raise EngineError(
+                    f"The features in {self._folder} are of {owner}. Choose another folder, or "
+                    "delete them; they can be computed anew."
+                )
         return _Shard(path, facts)
 
 
@@ -216,10 +217,12 @@ class Examples(Sequence[Example]):
         within = place - (self._ends[number - 1] if number else 0)
         first = sum(fact.length for fact in shard.facts[:within])
         fact = shard.facts[within]
-        rows = slice(first, first + fact.length)
+        ids = slice(first, first + fact.length)
+        # Each of those before has a row less than ids.
+        rows = slice(first - within, first - within + fact.length - 1)
         file = self._file(shard.path)
         hidden = {tap: file.get_slice(_name(tap))[rows] for tap in self._taps}
-        return Example(file.get_slice("ids")[rows].long(), fact.first_reply, hidden)
+        return Example(file.get_slice("ids")[ids].long(), fact.first_reply, hidden)
 
     def _file(self, path: Path) -> Any:  # noqa: ANN401 - safetensors has no annotations
         if path not in self._files:

@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 def example(lm: CausalLM, ids: Sequence[int], first_reply: int) -> Example:
     """What the target's states are at every tap."""
     taps = (*range(lm.num_layers), FINAL)
-    parts = [chunk.hidden for chunk in lm.read(lm.new_memo(), [*ids, 0], taps) if chunk.rows]
+    parts = [chunk.hidden for chunk in lm.read(lm.new_memo(), ids, taps) if chunk.rows]
     hidden = {tap: torch.cat([part[tap] for part in parts]) for tap in taps}
     return Example(torch.tensor(ids), first_reply, hidden)
 
