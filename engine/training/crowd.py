@@ -17,7 +17,7 @@ from engine.models.native.native_lm import NativeLM
 from engine.training.crowd_rows import CrowdRows, seats_that_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor
 
@@ -53,20 +53,33 @@ NextJob = Callable[[], Job | None]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job, and its reply's ids with the end id where it came to one."""
+    """A job, and its reply's ids with the end id where it came to one.
+
+    hidden: per tap the target's states, (all ids - 1, hidden size), bfloat16 on the CPU; none
+    where the model isn't native.
+    """
 
     job: Job
     reply: tuple[int, ...]
+    hidden: Mapping[int, Tensor] = field(compare=False)
 
 
-def write(lm: CausalLM, next_job: NextJob, *, seed: int, seats: int = SEATS) -> Iterator[Written]:
+def write(
+    lm: CausalLM,
+    next_job: NextJob,
+    *,
+    seed: int,
+    seats: int = SEATS,
+    taps: Sequence[int] = (),
+) -> Iterator[Written]:
     """Write a reply to each job, and give each as it is done, until there is no next one.
 
     next_job: asked when there is room, and again later where it has given None. Neighbours should
-    become similarly long. What is drawn follows from the seed and a job's key.
+    become similarly long. What is drawn follows from the seed and a job's key. taps: where the
+    states of what is written are wanted.
     """
     if isinstance(lm, NativeLM):
-        return _Crowd(lm, next_job, seed=seed, seats=seats).write()
+        return _Crowd(lm, next_job, seed=seed, seats=seats, taps=taps).write()
     return _one_by_one(lm, next_job, seed)
 
 
@@ -91,9 +104,11 @@ class _Crowd:
     So those who sit beside one another have mostly come together.
     """
 
-    def __init__(self, lm: NativeLM, next_job: NextJob, *, seed: int, seats: int) -> None:
-        self._most_seats = min(seats, seats_that_fit(lm))
-        self._rows = CrowdRows(lm, self._most_seats)
+    def __init__(
+        self, lm: NativeLM, next_job: NextJob, *, seed: int, seats: int, taps: Sequence[int]
+    ) -> None:
+        self._most_seats = min(seats, seats_that_fit(lm, taps))
+        self._rows = CrowdRows(lm, self._most_seats, taps)
         self._end_ids = lm.end_ids
         self._seed = seed
         self._next_job = next_job
@@ -153,11 +168,13 @@ class _Crowd:
         for place in reversed(range(len(self._seated))):
             seat = self._seated[place]
             if seat.has_ended(self._end_ids):
+                # The reply's last id was never run.
+                states = self._rows.states(place, seat.position)
                 last = self._seated.pop()
                 if last is not seat:
                     self._rows.move(len(self._seated), place)
                     self._seated[place] = last
-                yield Written(seat.job, tuple(seat.reply))
+                yield Written(seat.job, tuple(seat.reply), states)
 
 
 def _one_by_one(lm: CausalLM, next_job: NextJob, seed: int) -> Iterator[Written]:
@@ -168,7 +185,7 @@ def _one_by_one(lm: CausalLM, next_job: NextJob, seed: int) -> Iterator[Written]
             scores = lm.score(memo, [*job.ids, *seat.reply])
             scores.keep()
             seat.reply += _choose(scores.logits, [job.temperature], [seat.chance])
-        yield Written(job, tuple(seat.reply))
+        yield Written(job, tuple(seat.reply), {})
 
 
 def _chance_of(seed: int, job: Job) -> random.Random:

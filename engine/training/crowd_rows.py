@@ -13,11 +13,13 @@ import torch
 from torch.nn import functional
 
 from engine.devices import fast_dtype
+from engine.models.causal_lm import FINAL
 from engine.models.memory import memory_errors
+from engine.training.crowd_states import CrowdStates
 from engine.training.unpacking import free_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from torch import Tensor
 
@@ -51,9 +53,11 @@ class CrowdRows:
     Slots are positions. All is bfloat16 where the device multiplies that: torch's batched product
     is fastest there on few rows of many conversations. What stands behind a conversation's last
     row is written again before it is seen.
+
+    taps: at which the states of all rows are kept as well; see engine.models.causal_lm.
     """
 
-    def __init__(self, lm: NativeLM, seats: int) -> None:
+    def __init__(self, lm: NativeLM, seats: int, taps: Sequence[int] = ()) -> None:
         self._decoder = lm.decoder
         self._config = config = lm.decoder.config
         self._dtype = fast_dtype(lm.decoder.device)
@@ -63,6 +67,8 @@ class CrowdRows:
         self._keys = [none.to(lm.decoder.device)] * config.layers
         self._values = [none.mT.to(lm.decoder.device)] * config.layers
         self._turns = {kind.rotation: torch.empty(0) for kind in config.kinds}
+        self._taps = frozenset(taps)
+        self._states = CrowdStates(seats, taps, config.hidden)
 
     @torch.inference_mode()
     def run(self, first_seat: int, ids: Tensor, starts: Tensor) -> Tensor:
@@ -92,6 +98,11 @@ class CrowdRows:
         """Let the conversation of one seat take another's place."""
         for kept in (*self._keys, *self._values):
             kept[target] = kept[source]
+        self._states.move(source, target)
+
+    def states(self, seat: int, rows: int) -> Mapping[int, Tensor]:
+        """Per tap the states of a seat's first rows, (rows, hidden), bfloat16 on the CPU."""
+        return self._states.of(seat, rows)
 
     def _through_layers(self, residual: Tensor, first_seat: int, places: Tensor) -> Tensor:
         views = self._views(first_seat, places)
@@ -99,6 +110,8 @@ class CrowdRows:
         sizes = [self._config.heads, self._config.kv_heads, self._config.kv_heads]
         seat = torch.arange(first_seat, first_seat + len(places), device=places.device)[:, None]
         for index, kind in enumerate(self._config.kinds):
+            if index in self._taps:
+                self._states.keep(index, first_seat, places, residual)
             layer = self._decoder.unpacked(index)
             heads = layer.project(residual, turns[kind.rotation]).to(self._dtype)
             heads = heads.unflatten(0, places.shape)
@@ -107,6 +120,8 @@ class CrowdRows:
             self._values[index][seat, :, places] = values
             mixed = [self._mix(index, kind, queries[view.seats], view) for view in views]
             residual = layer.finish(residual, torch.cat(mixed))
+        if FINAL in self._taps:
+            self._states.keep(FINAL, first_seat, places, self._decoder.final(residual))
         return residual
 
     def _mix(self, index: int, kind: LayerKind, queries: Tensor, view: _View) -> Tensor:
@@ -154,15 +169,17 @@ class CrowdRows:
         for index in range(self._config.layers):
             self._keys[index] = functional.pad(self._keys[index], (0, more))
             self._values[index] = functional.pad(self._values[index], (0, 0, 0, more))
+        self._states.make_room(more)
         for rotation in self._turns:
             self._turns[rotation] = self._decoder.turns(range(self._slots), rotation)
 
 
-def seats_that_fit(lm: NativeLM) -> int:
-    """How many conversations of usual length there is memory for."""
+def seats_that_fit(lm: NativeLM, taps: Sequence[int]) -> int:
+    """How many conversations of usual length there is memory for, with their states at the taps."""
     config = lm.decoder.config
     dtype = fast_dtype(lm.decoder.device)
     row_bytes = 2 * dtype.itemsize * config.kv_heads * config.head_width * config.layers
+    row_bytes += torch.bfloat16.itemsize * config.hidden * len(taps)
     room = int(_MOST_OF_MEMORY * free_memory(lm.decoder.device))
     return max(1, room // (row_bytes * _USUAL_SLOTS))
 
