@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.engine import Engine
-    from engine.training.features import Reading
     from engine.training.loop import Learnt
+    from engine.training.reading_pace import Reading
     from engine.training.writing import Progress
 
 _SAY_SECONDS = 10.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -34,3 +36,8 @@ class Example:
     ids: Tensor
     first_reply: int
     hidden: Mapping[int, Tensor]
+
+    @classmethod
+    def of(cls, text: Text, hidden: Mapping[int, Tensor]) -> Example:
+        """A text with its states."""
+        return cls(torch.tensor(text.ids), text.first_reply, hidden)

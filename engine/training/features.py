@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import json
-import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
@@ -21,6 +20,8 @@ from safetensors.torch import save
 from engine.errors import EngineError
 from engine.training.examples import Example
 from engine.training.files import replace_file, write_through
+from engine.training.reading_pace import Pace, Room
+from engine.training.store import StoredText
 from engine.training.unpacking import unpacked_once
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from engine.models.causal_lm import CausalLM
     from engine.training.examples import Text
     from engine.training.files import Write
-    from engine.training.store import StoredText
+    from engine.training.reading_pace import Reading
 
 _FORM = 2
 """Counts the forms that these files have had."""
@@ -39,9 +40,6 @@ _FORM = 2
 _NOTE = "features"
 _PATTERN = "features-*.safetensors"
 _TEXTS_A_SHARD = 64
-_ID_BYTES = 4
-_FACT_BYTES = 256
-"""More than what a text takes in a shard's header."""
 
 
 def features(lm: CausalLM, text: Text, taps: Sequence[int]) -> Example:
@@ -51,7 +49,7 @@ def features(lm: CausalLM, text: Text, taps: Sequence[int]) -> Example:
         tap: torch.cat([chunk.hidden[tap] for chunk in chunks]).to("cpu", torch.bfloat16)
         for tap in taps
     }
-    return Example(torch.tensor(text.ids), text.first_reply, hidden)
+    return Example.of(text, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +63,10 @@ class Fact:
     length: int
     first_reply: int
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How far reading has come. share: of the texts, or of the room for them."""
-
-    texts: int
-    tokens: int
-    share: float
-    tokens_per_second: float
-    seconds_left: float | None
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """As StoredText.place."""
+        return self.prompt, self.writing, self.turn
 
 
 class FeatureStore:
@@ -92,9 +84,9 @@ class FeatureStore:
         most_bytes: int,
         write: Write = write_through,
     ) -> None:
+        self.taps = tuple(taps)
         self._folder = folder
         self._target = target
-        self._taps = tuple(taps)
         self._most_bytes = most_bytes
         self._write = write
 
@@ -111,26 +103,37 @@ class FeatureStore:
         Raises:
             EngineError: a shard is damaged or another's, or can't be written; the others are kept.
         """
-        shards = self._shards()
-        kept = {(fact.prompt, fact.writing, fact.turn) for shard in shards for fact in shard.facts}
-        missing = [each for each in texts if (each.prompt, each.writing, each.turn) not in kept]
-        used = sum(shard.path.stat().st_size for shard in shards)
-        reader, facts, examples = unpacked_once(lm), list[Fact](), list[Example]()
-        pace = _Pace(sum(len(each.text.ids) for each in missing), self._most_bytes - used)
+        places, room = self._places(), self._room()
+        missing = [each for each in texts if each.place not in places]
+        if not missing:
+            return
+        reader, shard = unpacked_once(lm), list[tuple[StoredText, Example]]()
+        pace = Pace(sum(len(each.text.ids) for each in missing), room)
         for stored in missing:
-            example = features(reader, stored.text, self._taps)
-            if not pace.takes(example):
+            example = features(reader, stored.text, self.taps)
+            if not room.takes(example):
                 break
-            facts.append(_fact(stored))
-            examples.append(example)
-            told(pace.reading())
-            if len(facts) == _TEXTS_A_SHARD or stop.is_set():
-                self._add(facts, examples)
-                facts, examples = [], []
+            shard.append((stored, example))
+            told(pace.reading_after(example))
+            if len(shard) == _TEXTS_A_SHARD or stop.is_set():
+                self._keep(shard)
+                shard = []
             if stop.is_set():
                 break
-        if facts:
-            self._add(facts, examples)
+        if shard:
+            self._keep(shard)
+
+    def add(self, texts: Sequence[tuple[StoredText, Example]]) -> None:
+        """Keep the states of texts that the store lacks, from the first on, while they fit.
+
+        Raises:
+            EngineError: a shard is damaged or another's, or can't be written; the others are kept.
+        """
+        places, room = self._places(), self._room()
+        missing = [each for each in texts if each[0].place not in places]
+        fitting = list(takewhile(lambda each: room.takes(each[1]), missing))
+        for first in range(0, len(fitting), _TEXTS_A_SHARD):
+            self._keep(fitting[first : first + _TEXTS_A_SHARD])
 
     def examples(self) -> Examples:
         """All that there is.
@@ -138,18 +141,27 @@ class FeatureStore:
         Raises:
             EngineError: a shard is damaged or another's.
         """
-        return Examples(self._shards(), self._taps)
+        return Examples(self._shards(), self.taps)
 
-    def _add(self, facts: Sequence[Fact], examples: Sequence[Example]) -> None:
+    def _places(self) -> set[tuple[str, int, int]]:
+        """Of the texts whose states there are; see StoredText."""
+        return {fact.place for shard in self._shards() for fact in shard.facts}
+
+    def _room(self) -> Room:
+        used = sum(path.stat().st_size for path in self._paths())
+        return Room(self._most_bytes - used)
+
+    def _keep(self, texts: Sequence[tuple[StoredText, Example]]) -> None:
+        """Write a shard."""
         note = {
             "form": _FORM,
             "target": self._target,
-            "taps": self._taps,
-            "facts": [astuple(fact) for fact in facts],
+            "taps": self.taps,
+            "facts": [astuple(_fact(stored)) for stored, _ in texts],
         }
-        tensors = {"ids": torch.cat([example.ids.to(torch.int32) for example in examples])}
-        for tap in self._taps:
-            tensors[_name(tap)] = torch.cat([example.hidden[tap] for example in examples])
+        tensors = {"ids": torch.cat([example.ids.to(torch.int32) for _, example in texts])}
+        for tap in self.taps:
+            tensors[_name(tap)] = torch.cat([example.hidden[tap] for _, example in texts])
         paths = self._paths()
         number = int(paths[-1].stem.partition("-")[2]) + 1 if paths else 0
         path = self._folder / f"features-{number:05}.safetensors"
@@ -174,7 +186,7 @@ class FeatureStore:
         for owner, is_own in (
             ("another model", target == self._target),
             ("another version of this program", form == _FORM),
-            ("other layers", taps.issuperset(self._taps)),
+            ("other layers", taps.issuperset(self.taps)),
         ):
             if not is_own:
                 raise EngineError(
@@ -234,34 +246,6 @@ class Examples(Sequence[Example]):
 class _Shard:
     path: Path
     facts: tuple[Fact, ...]
-
-
-class _Pace:
-    """Counts what is read against what there is to read and the room for it."""
-
-    def __init__(self, tokens: int, room: int) -> None:
-        self._wanted = tokens
-        self._room = room
-        self._texts = self._tokens = self._used = 0
-        self._start = time.monotonic()
-
-    def takes(self, example: Example) -> bool:
-        """Count an example in, unless there is no room for it."""
-        states = sum(state.nbytes for state in example.hidden.values())
-        size = states + _ID_BYTES * len(example.ids) + _FACT_BYTES
-        if self._used + size > self._room:
-            return False
-        self._used += size
-        self._texts += 1
-        self._tokens += len(example.ids)
-        return True
-
-    def reading(self) -> Reading:
-        """How far that is."""
-        share = max(self._tokens / self._wanted, self._used / self._room)
-        seconds = max(time.monotonic() - self._start, 1e-9)
-        left = seconds * (1 / share - 1) if share else None
-        return Reading(self._texts, self._tokens, share, self._tokens / seconds, left)
 
 
 def _fact(stored: StoredText) -> Fact:

@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.engine import Engine
-    from engine.training.features import Examples, Reading
+    from engine.training.features import Examples
     from engine.training.learner import Learner
     from engine.training.loop import Learnt
+    from engine.training.reading_pace import Reading
     from engine.training.recipe import Recipe
     from engine.training.split import Split
     from engine.training.writing import Progress
@@ -108,19 +109,19 @@ class Training:
         self._states.examples()
 
     def write(self, told: Callable[[Progress], None], stop: threading.Event) -> None:
-        """Have the target write what it is still to write.
+        """Have the target write what it is still to write; its states are kept if it is native.
 
         Raises:
-            EngineError: prompts can't be read, or texts can't be kept or are another model's.
+            EngineError: prompts can't be read, or texts or states can't be kept or are another's.
         """
         prompts = generated(_PROMPTS, seed=self._job.recipe.seed)
         if self._job.prompts is not None:
             prompts = [*read(self._job.prompts), *prompts]
         writing = Writing(self._job.recipe.seed, self._job.text_tokens)
-        write_texts(self._engine, prompts, self._texts, writing, told=told, stop=stop)
+        write_texts(self._engine, prompts, self._texts, self._states, writing, told=told, stop=stop)
 
     def read(self, told: Callable[[Reading], None], stop: threading.Event) -> None:
-        """Have the target read all texts for which there is room.
+        """Have the target read what texts have no states yet, as far as there is room.
 
         Raises:
             EngineError: states can't be kept, or are another model's.

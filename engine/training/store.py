@@ -36,6 +36,11 @@ class StoredText:
     text: Text
 
     @property
+    def place(self) -> tuple[str, int, int]:
+        """What no two texts of a store have in common."""
+        return self.prompt, self.writing, self.turn
+
+    @property
     def reply(self) -> tuple[int, ...]:
         """The reply's ids."""
         return self.text.ids[self.text.first_reply :]

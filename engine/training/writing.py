@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from engine.templates import Message
 from engine.training.crowd import SEATS, Job, write
-from engine.training.examples import Text
+from engine.training.examples import Example, Text
 from engine.training.prompts import REPLY
 from engine.training.store import StoredText
 from engine.training.unpacking import unpacked_once
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from engine.models.causal_lm import CausalLM
     from engine.training.crowd import Written
+    from engine.training.features import FeatureStore
     from engine.training.prompts import TrainingPrompt
     from engine.training.store import TextStore
 
@@ -88,6 +89,7 @@ def write_texts(
     speaker: Speaker,
     prompts: Sequence[TrainingPrompt],
     store: TextStore,
+    states: FeatureStore,
     writing: Writing,
     *,
     told: Callable[[Progress], None] = lambda progress: None,
@@ -98,12 +100,13 @@ def write_texts(
 
     A prompt's second writing is drawn where its first was greedy, and the other way round; all
     further ones are drawn. Texts are kept a shard at a time, a minute's at the most: after a kill,
-    what was written since the last is written anew.
+    what was written since the last is written anew. Then the states are kept that a native model
+    had as it wrote them; those of other texts, and what a kill left out, are still to be read.
 
     Raises:
-        EngineError: the store can't be read or written.
+        EngineError: a store can't be read or written.
     """
-    _Writer(speaker, prompts, store, writing, clock).run(told, stop)
+    _Writer(speaker, prompts, store, states, writing, clock).run(told, stop)
 
 
 @dataclass(slots=True)
@@ -121,12 +124,14 @@ class _Writer:
         speaker: Speaker,
         prompts: Sequence[TrainingPrompt],
         store: TextStore,
+        states: FeatureStore,
         writing: Writing,
         clock: Callable[[], float],
     ) -> None:
         self._speaker = speaker
         self._prompts = prompts
         self._store = store
+        self._states = states
         self._writing = writing
         self._clock = clock
         kept = store.read()
@@ -143,19 +148,27 @@ class _Writer:
         self._start, self._tokens_before = clock(), self._tokens
 
     def run(self, told: Callable[[Progress], None], stop: threading.Event) -> None:
-        lm, shard = unpacked_once(self._speaker.lm), list[StoredText]()
+        lm, shard = unpacked_once(self._speaker.lm), list[tuple[StoredText, Example]]()
         choice, kept = self._writing, self._clock()
-        for written in write(lm, self._next_job, seed=choice.seed, seats=choice.seats):
-            shard.append(self._taken(written))
+        for written in write(
+            lm, self._next_job, seed=choice.seed, seats=choice.seats, taps=self._states.taps
+        ):
+            stored = self._taken(written)
+            shard.append((stored, Example.of(stored.text, written.hidden)))
             told(self._progress())
             if len(shard) == _TEXTS_A_SHARD or self._clock() - kept >= _KEEP_SECONDS:
-                self._store.add(shard)
+                self._keep(shard)
                 shard.clear()
                 kept = self._clock()
             if stop.is_set():
                 break
         if shard:
-            self._store.add(shard)
+            self._keep(shard)
+
+    def _keep(self, shard: Sequence[tuple[StoredText, Example]]) -> None:
+        """Texts first: states can be read again, but only of texts that there are."""
+        self._store.add([stored for stored, _ in shard])
+        self._states.add([each for each in shard if each[1].hidden])
 
     def _taken(self, written: Written) -> StoredText:
         job = written.job

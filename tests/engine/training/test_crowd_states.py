@@ -16,7 +16,7 @@ from tests.engine.models.gguf_writer import contents
 from tests.engine.models.native_pairs import error, ids_of, native
 
 NEARLY = 0.05
-"""Of a state's size: what bfloat16 makes of it; a state of something else is as far off as large."""
+"""Of a state's size: what bfloat16 makes of it. A state of something else is about 1 off."""
 
 
 @pytest.fixture(scope="module")

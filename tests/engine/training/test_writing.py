@@ -10,7 +10,9 @@ from itertools import count, pairwise
 import pytest
 
 from engine.errors import EngineError
+from engine.models.causal_lm import FINAL
 from engine.templates import Message
+from engine.training.features import FeatureStore
 from engine.training.files import write_through
 from engine.training.prompts import REPLY, TrainingPrompt
 from engine.training.store import TextStore
@@ -49,10 +51,15 @@ def store_in(folder, **options):
     return TextStore(folder / "texts", "a target", **options)
 
 
+def states_in(folder):
+    return FeatureStore(folder / "states", "a target", (FINAL,), most_bytes=10**9)
+
+
 def write(folder, asked, writing=ONCE, *, told=lambda progress: None, stop=None, speaker=None):
     store = store_in(folder)
     stop = stop or threading.Event()
-    write_texts(speaker or Digits(), asked, store, writing, told=told, stop=stop)
+    speaker, states = speaker or Digits(), states_in(folder)
+    write_texts(speaker, asked, store, states, writing, told=told, stop=stop)
     return store.read()
 
 
@@ -157,7 +164,7 @@ def test_a_kill_costs_no_more_than_a_minutes_texts(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write_texts(
-            *(Digits(), prompts(100), store_in(tmp_path), ONCE),
+            *(Digits(), prompts(100), store_in(tmp_path), states_in(tmp_path), ONCE),
             told=kill,
             stop=threading.Event(),
             clock=lambda: next(seconds),
@@ -225,7 +232,7 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path):
 
     full = store_in(tmp_path, write=write_one)
     with pytest.raises(EngineError, match="The disk is full"):
-        write_texts(Digits(), asked, full, ONCE, stop=threading.Event())
+        write_texts(Digits(), asked, full, states_in(tmp_path), ONCE, stop=threading.Event())
 
     kept = store_in(tmp_path).read()
     assert 0 < len(kept) < 300
