@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from engine.models.causal_lm import FINAL
-from engine.training.drafted_ids import Taught, soft_cross_entropy
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
 
     from engine.training.batches import Batch
     from engine.training.drafted_ids import DraftedIds
+    from engine.training.teacher import Taught
 
 
 class ChainLessons:
@@ -29,10 +27,9 @@ class ChainLessons:
     accepted.
     """
 
-    def __init__(self, batch: Batch, drafted: DraftedIds) -> None:
+    def __init__(self, batch: Batch, taught: Taught) -> None:
         self._batch = batch
-        self._drafted = drafted
-        self._taught = Taught.of(batch, batch.hidden[FINAL], drafted)
+        self._taught = taught
 
     def loss(self, depth: int, states: Tensor) -> Tensor:
         """The mean cross-entropy of chains at a depth; states: what the output takes of them."""
@@ -40,13 +37,8 @@ class ChainLessons:
         counts = torch.ones(len(rows), device=states.device)
         for ahead in range(1, depth + 2):
             counts *= self._taught.places[rows + ahead] >= 0
-        return soft_cross_entropy(
-            states,
-            self._drafted,
-            self._taught,
-            self._taught.lesson(rows + depth + 1),
-            counts / counts.sum().clamp(min=1.0),
-        )
+        shares = counts / counts.sum().clamp(min=1.0)
+        return self._taught.cross_entropy(states, rows + depth + 1, shares)
 
 
 def ranks(

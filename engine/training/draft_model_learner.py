@@ -22,7 +22,6 @@ from engine.drafters.projection import DenseProjection
 from engine.models.causal_lm import FINAL
 from engine.training.acceptance import CHAIN
 from engine.training.chosen_layers import chosen_layers
-from engine.training.drafted_ids import Taught, soft_cross_entropy
 from engine.training.learner import Export
 from engine.training.packed_attention import PackedAttention
 from engine.training.starts import Draw, linear_fit
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from engine.training.batches import Batch
     from engine.training.starts import Beginning
     from engine.training.target_layers import LayerSizes
+    from engine.training.teacher import Taught
 
 _NORM, _MAP = "model.norm.weight", "output_map.weight"
 
@@ -60,16 +60,15 @@ class DraftModelLearner:
         self.weights = Weights.scaled(*self._with_linear_guess(start), beginning.device)
 
     def loss(
-        self, batch: Batch, noise: torch.Generator, depths: int
+        self, batch: Batch, taught: Taught, noise: torch.Generator, depths: int
     ) -> tuple[Tensor, dict[str, float]]:
         """The cross-entropy, and the distance to the target's final state if it counts."""
         del noise, depths
-        recipe, drafted = self._with.recipe, self.drafted
-        states, rows = self.states(batch), batch.index(batch.replies)
-        taught = Taught.of(batch, batch.hidden[FINAL], drafted)
+        recipe, states = self._with.recipe, self.states(batch)
+        rows = batch.index(batch.replies)
         counts = (taught.places[rows] >= 0).float()
         shares = counts / counts.sum().clamp(min=1.0)
-        loss = soft_cross_entropy(states, drafted, taught, taught.lesson(rows), shares)
+        loss = taught.cross_entropy(states, rows, shares)
         parts = {"cross-entropy": float(loss.detach())}
         if recipe.feature_weight:
             true, sizes = batch.hidden[FINAL][rows].float(), self._state_sizes

@@ -1,4 +1,4 @@
-"""The reduced vocabulary that drafts are made of: which ids, and what is taught.
+"""The reduced vocabulary that drafts are made of: which ids, and which of them are said.
 
 The target's own head dominates all else in a small model, and few of its ids are ever said.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.models.causal_lm import Lender
-    from engine.training.batches import Batch
     from engine.training.examples import Text
 
 _ROWS_AT_ONCE = 256
@@ -73,77 +72,3 @@ class DraftedIds:
             for part in states.split(_ROWS_AT_ONCE)
         ]
         return torch.cat(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Taught:
-    """What the target says behind the replies' rows of a batch.
-
-    probabilities: of the drafted ids among each other, (rows of replies, ids). places: per row of
-    the batch, where the id behind it stands among the drafted ones, or -1.
-    """
-
-    probabilities: Tensor
-    places: Tensor
-    _index: Tensor
-
-    @classmethod
-    @torch.no_grad()
-    def of(cls, batch: Batch, states: Tensor, drafted: DraftedIds) -> Taught:
-        """From the target's final states, (rows, hidden size)."""
-        rows = batch.index(batch.replies)
-        weight = drafted.weight
-        probabilities = weight.new_empty(len(rows), len(weight))
-        for done in range(0, len(rows), _ROWS_AT_ONCE):
-            part = states[rows[done : done + _ROWS_AT_ONCE]].to(weight.dtype)
-            logits = functional.linear(part, weight).float()
-            probabilities[done : done + _ROWS_AT_ONCE] = logits.softmax(dim=-1)
-        index = torch.full((len(batch),), -1, device=rows.device)
-        index[rows] = torch.arange(len(rows), device=rows.device)
-        return cls(probabilities, drafted.places[batch.next_ids], index)
-
-    def lesson(self, rows: Tensor) -> Tensor:
-        """Where among the probabilities those behind some rows of replies stand."""
-        return self._index[rows]
-
-
-def soft_cross_entropy(
-    states: Tensor, drafted: DraftedIds, taught: Taught, lessons: Tensor, shares: Tensor
-) -> Tensor:
-    """The sum over rows of their shares of the cross-entropy between what is taught and drafted.
-
-    states: what the head takes, (rows, hidden size). lessons: as `Taught.lesson` has them.
-    """
-    return _SoftCrossEntropy.apply(states, drafted.weight, taught.probabilities, lessons, shares)
-
-
-Gradients = tuple["Tensor | None", ...]
-
-
-class _SoftCrossEntropy(torch.autograd.Function):
-    """Computes the gradient on the way: so no more logits are held than those of a few rows."""
-
-    @staticmethod
-    def forward(
-        ctx: torch.autograd.function.FunctionCtx,
-        states: Tensor,
-        weight: Tensor,
-        probabilities: Tensor,
-        lessons: Tensor,
-        shares: Tensor,
-    ) -> Tensor:
-        gradient, total = torch.empty_like(states), shares.new_zeros(())
-        for first in range(0, len(states), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            logits = functional.linear(states[part].to(weight.dtype), weight).float()
-            log_q, p = logits.log_softmax(dim=-1), probabilities[lessons[part]].float()
-            total -= (p * log_q).sum(dim=-1) @ shares[part]
-            error = log_q.exp_().sub_(p).mul_(shares[part, None])
-            gradient[part] = (error.to(weight.dtype) @ weight).to(states.dtype)
-        ctx.save_for_backward(gradient)
-        return total
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, *grad_outputs: Tensor) -> Gradients:
-        (gradient,) = cast("torch.autograd.function.BackwardCFunction", ctx).saved_tensors
-        return gradient * grad_outputs[0], None, None, None, None

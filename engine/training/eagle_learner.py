@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from engine.drafters.head_fit import FittedHeads
     from engine.training.batches import Batch
     from engine.training.starts import Beginning
+    from engine.training.teacher import Taught
 
 LAYER = "layers.0."
 _QUIET = 0.1
@@ -72,10 +73,10 @@ class EagleLearner:
         return self._start.make(self._with.fitted(self._start.config, tensors))
 
     def loss(
-        self, batch: Batch, noise: torch.Generator, depths: int
+        self, batch: Batch, taught: Taught, noise: torch.Generator, depths: int
     ) -> tuple[Tensor, dict[str, float]]:
         """Per depth the cross-entropy, and the distance to the target's next state if it counts."""
-        recipe, lessons = self._with.recipe, ChainLessons(batch, self.drafted)
+        recipe, lessons = self._with.recipe, ChainLessons(batch, taught)
         head = self.head()
         features = self._noisy(head.fused(batch.hidden), noise)
         total, parts = features.new_zeros(()), dict[str, float]()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from engine.training.batches import Batch
     from engine.training.drafted_ids import DraftedIds
+    from engine.training.teacher import Taught
     from engine.training.weights import Weights
 
 
@@ -35,11 +36,12 @@ class Learner(Protocol):
     weights: Weights
 
     def loss(
-        self, batch: Batch, noise: torch.Generator, depths: int
+        self, batch: Batch, taught: Taught, noise: torch.Generator, depths: int
     ) -> tuple[Tensor, Mapping[str, float]]:
         """What is to become less, and the parts that it is the sum of, by name.
 
-        depths: how many tokens of a chain count.
+        taught: what the batch's texts are to be said with. depths: how many tokens of a chain
+        count.
         """
         ...
 

@@ -20,6 +20,7 @@ from engine.training.acceptance import Acceptance, acceptance
 from engine.training.batches import Order, generator_of, packed
 from engine.training.checkpoint import Point, Standing
 from engine.training.optimiser import Optimiser
+from engine.training.teacher import Taught, Teacher
 
 if TYPE_CHECKING:
     import threading
@@ -124,6 +125,7 @@ class Learning:
         self._lessons = lessons
         self._checkpoint = checkpoint
         self._device = device
+        self._teacher = Teacher(learner.drafted)
         self._clock = clock
         self._optimiser = Optimiser(learner.weights.parameters, recipe)
         lengths = [lessons.lengths[place] for place in lessons.learnt]
@@ -189,9 +191,11 @@ class Learning:
     def _learn_once(self, share: float) -> tuple[float, Mapping[str, float]]:
         places = [self._lessons.learnt[place] for place in self._order(self.step)]
         batch = self._packed(places)
-        noise = generator_of(self._recipe.seed * _PRIME + self.step)
+        chance = generator_of(self._recipe.seed * _PRIME + self.step)
+        said = self._teacher.said(places, batch)
+        taught = Taught.of(batch, said, self.learner.drafted, chance)
         try:
-            loss, parts = self.learner.loss(batch, noise, self._recipe.depths_at(share))
+            loss, parts = self.learner.loss(batch, taught, chance, self._recipe.depths_at(share))
         except DrafterMismatch as error:  # weights that are no numbers
             raise EngineError(_APART) from error
         value = float(loss.detach())

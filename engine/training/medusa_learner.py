@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from engine.training.batches import Batch
     from engine.training.starts import Beginning
+    from engine.training.teacher import Taught
 
 _RANKS = 10
 
@@ -62,11 +63,11 @@ class MedusaLearner:
         return medusa_of(self._with.fitted(self._config, self.weights.tensors()))
 
     def loss(
-        self, batch: Batch, noise: torch.Generator, depths: int
+        self, batch: Batch, taught: Taught, noise: torch.Generator, depths: int
     ) -> tuple[Tensor, dict[str, float]]:
         """Per head the cross-entropy."""
         del noise
-        lessons = ChainLessons(batch, self.drafted)
+        lessons = ChainLessons(batch, taught)
         total, parts = torch.zeros((), device=self._with.device), dict[str, float]()
         for depth, states in enumerate(self._ahead(batch, depths)):
             loss = lessons.loss(depth, states)

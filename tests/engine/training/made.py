@@ -17,11 +17,13 @@ from engine.training.examples import Example
 from engine.training.medusa_learner import MedusaLearner
 from engine.training.recipe import RECIPES, DrafterKind
 from engine.training.starts import Beginning
+from engine.training.teacher import Taught, Teacher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.models.causal_lm import CausalLM
+    from engine.training.batches import Batch
 
 CPU = torch.device("cpu")
 
@@ -77,6 +79,14 @@ def learner_of(
             return EagleLearner(beginning, eagle3_start(beginning))
         case DrafterKind.DRAFT_MODEL:
             return DraftModelLearner(beginning)
+
+
+def loss_of(learner, batch: Batch, *, depths: int) -> tuple[torch.Tensor, dict[str, float]]:
+    """What a learner has yet to learn of a batch, with its parts."""
+    chance = torch.Generator().manual_seed(0)
+    said = Teacher(learner.drafted).said(range(len(batch.examples)), batch)
+    taught = Taught.of(batch, said, learner.drafted, chance)
+    return learner.loss(batch, taught, chance, depths)
 
 
 @torch.no_grad()

@@ -9,14 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional
 
 from engine.errors import EngineError
 from engine.models.causal_lm import FINAL
 from engine.training.acceptance import acceptance
 from engine.training.batches import Order, packed
 from engine.training.chosen_layers import chosen_layers
-from engine.training.drafted_ids import DraftedIds, Taught, frequent_ids, soft_cross_entropy
+from engine.training.drafted_ids import frequent_ids
 from engine.training.examples import Text
 from engine.training.recipe import RECIPES, DrafterKind
 from engine.training.split import is_held_out, split
@@ -24,7 +23,7 @@ from engine.training.target_layers import layer_sizes, layer_weights
 from engine.training.weights import Weights
 from tests.engine.fakes import TableLM
 from tests.engine.models import gguf_models, native_pairs
-from tests.engine.training.made import CPU, example, learner_of
+from tests.engine.training.made import CPU, example, learner_of, loss_of
 
 VOCABULARY = 12
 
@@ -34,49 +33,7 @@ def lm():
     return TableLM.random(3, vocabulary=VOCABULARY)
 
 
-def batch_of(lm, *texts):
-    return packed([example(lm, ids, first) for ids, first in texts], (FINAL,), CPU)
-
-
 # The loss.
-
-
-def test_the_loss_and_its_gradient_are_those_of_cross_entropy_between_distributions(lm):
-    batch = batch_of(lm, (range(10), 3), ([5, 4, 3, 2, 1, 0, 7], 2))
-    drafted = DraftedIds.of(lm, torch.tensor([0, 2, 3, 7, 9]), torch.float64, CPU)
-    taught = Taught.of(batch, batch.hidden[FINAL], drafted)
-    rows = batch.index(batch.replies)
-    draw = torch.Generator().manual_seed(1)
-    width = drafted.weight.shape[1]
-    states = torch.randn(len(rows), width, generator=draw, dtype=torch.float64, requires_grad=True)
-    shares = torch.rand(len(rows), generator=draw)
-
-    (3 * soft_cross_entropy(states, drafted, taught, taught.lesson(rows), shares)).backward()
-
-    ours, states.grad = states.grad, None
-    target = (batch.hidden[FINAL][rows] @ drafted.weight.T).softmax(-1)
-    log_q = (states @ drafted.weight.T).log_softmax(-1)
-    (3 * (functional.kl_div(log_q, target, reduction="none").sum(-1) @ shares.double())).backward()
-    torch.testing.assert_close(ours, states.grad, atol=1e-6, rtol=1e-5)
-
-
-def test_loss_and_gradient_do_not_depend_on_how_many_rows_go_at_once(lm, monkeypatch):
-    batch = batch_of(lm, (list(range(12)) * 3, 3))
-    drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float32, CPU)
-
-    def made():
-        taught = Taught.of(batch, batch.hidden[FINAL], drafted)
-        rows = batch.index(batch.replies)
-        states = torch.ones(len(rows), drafted.weight.shape[1], requires_grad=True)
-        shares = torch.full((len(rows),), 1 / len(rows))
-        loss = soft_cross_entropy(states, drafted, taught, taught.lesson(rows), shares)
-        loss.backward()
-        return loss.detach(), states.grad, taught.probabilities
-
-    whole = made()
-    monkeypatch.setattr("engine.training.drafted_ids._ROWS_AT_ONCE", 5)
-    for ours, theirs in zip(made(), whole, strict=True):
-        torch.testing.assert_close(ours, theirs)
 
 
 def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
@@ -86,7 +43,7 @@ def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
     learner = learner_of(DrafterKind.MEDUSA, lm, made, ids=known, depths=2)
 
     def touched(at):
-        learner.loss(packed(made[at : at + 1], (FINAL,), CPU), torch.Generator(), 2)[0].backward()
+        loss_of(learner, packed(made[at : at + 1], (FINAL,), CPU), depths=2)[0].backward()
         weight = learner.weights.parameters["1.0.linear.weight"]
         found, weight.grad = weight.grad is not None and bool(weight.grad.any()), None
         return found
@@ -94,7 +51,7 @@ def test_a_chain_is_not_taught_behind_a_token_that_cannot_be_drafted(lm):
     assert touched(0)
     assert touched(1)
     short = [example(lm, [1, 2, 9, 9, 9, 9], 2)]
-    loss, parts = learner.loss(packed(short, (FINAL,), CPU), torch.Generator(), 2)
+    loss, parts = loss_of(learner, packed(short, (FINAL,), CPU), depths=2)
     assert float(loss.detach()) == 0.0
     assert {*parts.values()} == {0.0}
 

@@ -19,7 +19,7 @@ from engine.training.files import write_through
 from engine.training.loop import Budget, Learning, Lessons
 from engine.training.recipe import RECIPES, DrafterKind
 from tests.engine import models_for_tests as tiny
-from tests.engine.training.made import CPU, example, learner_of, shaken
+from tests.engine.training.made import CPU, example, learner_of, loss_of, shaken
 
 VOCABULARY = 40
 BELONGS = {"target": "tiny", "kind": "eagle", "recipe": {"rate": 0.01}}
@@ -84,7 +84,7 @@ def run(what, tokens=None, seconds=None, stop=None):
 
 @torch.no_grad()
 def held_out_loss(learner, batch):
-    return learner.loss(batch, torch.Generator(), 3)[0].item()
+    return loss_of(learner, batch, depths=3)[0].item()
 
 
 @kinds
