@@ -17,6 +17,7 @@ import torch
 from engine.drafters.eagle_loading import eagle3_of
 from engine.models.causal_lm import FINAL
 from engine.training.chosen_layers import chosen_layers
+from engine.training.copying import CopiedGuess, Marks, copying
 from engine.training.eagle_learner import LAYER, EagleStart, new_layer
 from engine.training.starts import Draw, linear_fit
 from engine.training.target_layers import layer_sizes
@@ -26,16 +27,30 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.training.starts import Beginning
-    from engine.training.target_layers import LayerSizes
+
+
+_PACES = {
+    "fc.weight": 0.1,
+    f"{LAYER}self_attn.o_proj.weight": 0.2,
+    f"{LAYER}mlp.down_proj.weight": 0.2,
+}
+"""What these give goes straight into what is said: a step of theirs moves that by far more."""
 
 
 def eagle3_start(beginning: Beginning) -> EagleStart:
-    """A new EAGLE-3 head, which guesses about as a linear function of its inputs does."""
+    """A new EAGLE-3 head, which guesses about as a linear function does, and copies."""
     sizes = layer_sizes(beginning.lm)
     hidden, draw = sizes.hidden, Draw(beginning.recipe.seed)
     taps = chosen_layers(beginning.recipe, beginning.lm.num_layers)
     ones = torch.ones(hidden)
-    fit = _linear_guess(beginning, taps)
+    seen = _Seen.of(beginning, taps)
+    fit = _linear_guess(seen, hidden)
+    output = beginning.drafted.weight.float() * sizes_of(beginning.sample.hidden[FINAL])
+    marks = Marks.of(sizes, draw, seen.own, output)
+    marks.put(fit.of_states, fit.constant, seen.entering[:, :hidden], seen.own)
+    fused_size = float((seen.entering @ fit.of_states.T + fit.constant).square().mean().sqrt())
+    guess = CopiedGuess.of(sizes, fit.of_tokens, seen.tokens, seen.states)
+    attention = copying(sizes, draw, marks, fused_size, guess)
     start = new_layer(sizes.shapes(2 * hidden), draw) | {
         "fc.weight": fit.of_states,
         "fc.bias": fit.constant,
@@ -45,9 +60,7 @@ def eagle3_start(beginning: Beginning) -> EagleStart:
         f"{LAYER}hidden_norm.weight": ones,
         f"{LAYER}post_attention_layernorm.weight": ones,
     }
-    start |= {
-        LAYER + name: held for name, held in _looking_at_itself(sizes, draw, fit.of_tokens).items()
-    }
+    start |= {LAYER + name: held for name, held in attention.items()}
     # What enters is brought to size 1 element by element, and what leaves to the size that the
     # target's head is used to.
     scales = {"norm.weight": sizes_of(beginning.sample.hidden[FINAL])}
@@ -60,7 +73,39 @@ def eagle3_start(beginning: Beginning) -> EagleStart:
         "eagle_aux_hidden_state_layer_ids": list(taps),
         "fc_norm": True,
     }
-    return EagleStart(config, Weights.scaled(start, scales, beginning.device), taps, eagle3_of)
+    weights = Weights.scaled(start, scales, beginning.device, _PACES)
+    return EagleStart(config, weights, taps, eagle3_of)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The sample's rows of which the next state is known, elements of about the size 1.
+
+    tokens: normed embeddings of what follows each row; own: of what it has read. entering: the
+    taps' states side by side. states: the target's final ones; next_states: of the row after.
+    """
+
+    tokens: Tensor
+    own: Tensor
+    entering: Tensor
+    states: Tensor
+    next_states: Tensor
+
+    @classmethod
+    def of(cls, beginning: Beginning, taps: tuple[int, ...]) -> _Seen:
+        sample = beginning.sample
+        rows = sample.index(sample.chains(0))
+        final = sample.hidden[FINAL].float()
+        parts = [normed(sample.hidden[tap][rows].float()) for tap in taps]
+        levels = [levelled(sample.hidden[tap]) for tap in taps]
+        states = final / sizes_of(final)
+        return cls(
+            normed(beginning.embedded(sample.next_ids[rows])),
+            normed(beginning.embedded(sample.ids[rows])),
+            torch.cat([part * level for part, level in zip(parts, levels, strict=True)], dim=1),
+            states[rows],
+            states[rows + 1],
+        )
 
 
 @dataclass(frozen=True)
@@ -73,44 +118,13 @@ class _LinearGuess:
     size: float
 
 
-def _linear_guess(beginning: Beginning, taps: tuple[int, ...]) -> _LinearGuess:
-    sample = beginning.sample
-    rows = sample.index(sample.chains(0))
-    states = sample.hidden[FINAL].float()
-    tokens = normed(beginning.embedded(sample.next_ids))
-    entering = [normed(sample.hidden[tap].float()) * levelled(sample.hidden[tap]) for tap in taps]
-    seen = torch.cat([tokens, *entering], dim=1)[rows]
-    weight, constant = linear_fit(seen, states[rows + 1] / sizes_of(states))
-    guessed = seen @ weight.T + constant
-    hidden = tokens.shape[1]
+def _linear_guess(seen: _Seen, hidden: int) -> _LinearGuess:
+    inputs = torch.cat([seen.tokens, seen.entering], dim=1)
+    weight, constant = linear_fit(inputs, seen.next_states)
+    guessed = inputs @ weight.T + constant
     return _LinearGuess(
-        weight[:, :hidden],
-        weight[:, hidden:],
+        weight[:, :hidden].clone(),
+        weight[:, hidden:].clone(),
         constant,
         float(guessed.square().mean().sqrt()),
     )
-
-
-def _looking_at_itself(sizes: LayerSizes, draw: Draw, of_tokens: Tensor) -> dict[str, Tensor]:
-    """Attention in which a row sees itself most, and takes from its token what a map would give.
-
-    Queries are keys, so nothing is as like a row as itself; what the values and the output make
-    together is the map, as far as there is room for it between them.
-    """
-    hidden, lanes, width = sizes.hidden, sizes.kv_heads, sizes.head_width
-    group = sizes.heads // lanes
-    keys = draw(lanes * width, 2 * hidden)
-    queries = keys.view(lanes, 1, width, -1).expand(-1, group, -1, -1).reshape(-1, 2 * hidden)
-    left, strength, right = torch.linalg.svd(of_tokens)
-    room = min(hidden, lanes * width)
-    values = torch.zeros(lanes * width, 2 * hidden)
-    values[:room, :hidden] = strength[:room, None].sqrt() * right[:room]
-    out = torch.zeros(hidden, lanes * width)
-    out[:, :room] = left[:, :room] * strength[:room].sqrt()
-    shared = out.view(hidden, lanes, 1, width).expand(-1, -1, group, -1) / group
-    return {
-        "self_attn.k_proj.weight": keys,
-        "self_attn.q_proj.weight": queries.clone(),
-        "self_attn.v_proj.weight": values,
-        "self_attn.o_proj.weight": shared.reshape(hidden, -1),
-    }

@@ -127,7 +127,7 @@ class Learning:
         self._device = device
         self._teacher = Teacher(learner.drafted)
         self._clock = clock
-        self._optimiser = Optimiser(learner.weights.parameters, recipe)
+        self._optimiser = Optimiser(learner.weights, recipe)
         lengths = [lessons.lengths[place] for place in lessons.learnt]
         self._order = Order(lengths, recipe.rows, recipe.seed)
         self.step, self.tokens, self.seconds = 0, 0, 0.0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.training.recipe import Recipe
+    from engine.training.weights import Weights
 
 _BETAS = (0.9, 0.95)
 _MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -26,20 +27,21 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 class Optimiser:
     """Moves a learner's parameters."""
 
-    def __init__(self, parameters: Mapping[str, nn.Parameter], recipe: Recipe) -> None:
-        self._parameters = dict(parameters)
+    def __init__(self, weights: Weights, recipe: Recipe) -> None:
+        self._parameters = dict(weights.parameters)
         self._recipe = recipe
-        matrices = [held for held in parameters.values() if held.dim() > 1]
-        vectors = [held for held in parameters.values() if held.dim() < 2]
-        groups = [{"params": matrices, "weight_decay": recipe.decay}]
-        groups += [{"params": vectors, "weight_decay": 0.0}] if vectors else []
+        groups = [
+            {"params": [held], "weight_decay": recipe.decay if held.dim() > 1 else 0.0}
+            for held in self._parameters.values()
+        ]
+        self._paces = [weights.paces.get(name, 1.0) for name in self._parameters]
         self._adam = torch.optim.AdamW(groups, lr=recipe.rate, betas=_BETAS, fused=True)
 
     def step(self, share: float) -> None:
         """Move by the gradients that there are; share: how much of the run is done."""
         nn.utils.clip_grad_norm_(self._parameters.values(), self._recipe.clip)
-        for group in self._adam.param_groups:
-            group["lr"] = rate(self._recipe, share)
+        for group, pace in zip(self._adam.param_groups, self._paces, strict=True):
+            group["lr"] = pace * rate(self._recipe, share)
         self._adam.step()
         self._adam.zero_grad()
 

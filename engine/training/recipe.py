@@ -66,7 +66,7 @@ RECIPES = {
         feature_weight=1.0,
         noise=0.05,
     ),
-    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=4e-4, depths=3, fading=0.8, alone=0.6),
+    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=6e-4, depths=3, fading=0.8, alone=0.6),
     DrafterKind.DRAFT_MODEL: Recipe(
         DrafterKind.DRAFT_MODEL, rate=4e-4, depths=3, fading=1.0, feature_weight=0.1
     ),

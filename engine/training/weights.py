@@ -25,20 +25,34 @@ _SCALE = "scale of "
 
 
 class Weights:
-    """Parameters in float32. scales: by name what the numbers learnt are multiplied by."""
+    """Parameters in float32.
 
-    def __init__(self, start: Mapping[str, Tensor], scales: Mapping[str, Tensor]) -> None:
+    scales: by name what the numbers learnt are multiplied by. paces: by name at how much of the
+    learning rate, where not at all of it.
+    """
+
+    def __init__(
+        self,
+        start: Mapping[str, Tensor],
+        scales: Mapping[str, Tensor],
+        paces: Mapping[str, float] | None = None,
+    ) -> None:
         self.scales = dict(scales)
+        self.paces = dict(paces or {})
         self.parameters = {name: nn.Parameter(held) for name, held in start.items()}
 
     @classmethod
     def scaled(
-        cls, start: Mapping[str, Tensor], scales: Mapping[str, Tensor], device: torch.device
+        cls,
+        start: Mapping[str, Tensor],
+        scales: Mapping[str, Tensor],
+        device: torch.device,
+        paces: Mapping[str, float] | None = None,
     ) -> Weights:
         """start: as learnt, before scaling."""
         own = {name: held.to(device, torch.float32, copy=True) for name, held in start.items()}
         by = {name: held.to(device, torch.float32, copy=True) for name, held in scales.items()}
-        return cls(own, by)
+        return cls(own, by, paces)
 
     def tensors(self) -> dict[str, Tensor]:
         """As they are used and stored; gradients flow through."""

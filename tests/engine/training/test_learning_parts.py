@@ -17,6 +17,7 @@ from engine.training.batches import Order, packed
 from engine.training.chosen_layers import chosen_layers
 from engine.training.drafted_ids import frequent_ids
 from engine.training.examples import Text
+from engine.training.optimiser import Optimiser
 from engine.training.recipe import RECIPES, DrafterKind
 from engine.training.split import is_held_out, split
 from engine.training.target_layers import layer_sizes, layer_weights
@@ -244,3 +245,17 @@ def test_the_accepted_length_is_that_of_a_decoding_round_by_round(seed):
 def test_a_recipe_can_be_told_as_data():
     for kind, recipe in RECIPES.items():
         assert recipe.as_data()["kind"] == str(kind)
+
+
+def test_a_matrix_of_a_slower_pace_moves_by_less():
+    start = {"fast": torch.zeros(2, 2), "slow": torch.zeros(2, 2)}
+    weights = Weights.scaled(start, {}, CPU, {"slow": 0.25})
+    optimiser = Optimiser(weights, replace(RECIPES[DrafterKind.EAGLE3], rate=0.1, warm_up=0.0))
+    for held in weights.parameters.values():
+        held.sum().backward()
+
+    optimiser.step(share=0.0)
+
+    moved = {name: float(held.detach().abs().max()) for name, held in weights.parameters.items()}
+    assert moved["slow"] == pytest.approx(0.25 * moved["fast"])
+    assert moved["fast"] == pytest.approx(0.1, rel=1e-3)
