@@ -15,16 +15,23 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._finished = False
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine on the running loop; an error nobody caught goes to the excepthook."""
+        """Run a coroutine on the running loop; an error nobody caught goes to the excepthook.
+
+        After `finish` it is cancelled before it has begun: a timer of a closed window may ask.
+        """
         task = asyncio.get_running_loop().create_task(work)
+        if self._finished:
+            task.cancel()
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def finish(self) -> None:
-        """Cancel what is still going on, and wait for it."""
+        """Cancel what is still going on, and wait for it; nothing begins any more."""
+        self._finished = True
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

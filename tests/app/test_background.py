@@ -46,3 +46,20 @@ def test_finishing_cancels_what_is_still_going_on(run):
     run(scenario())
 
     assert cancelled == [True]
+
+
+def test_nothing_begins_after_the_end(run):
+    begun: list[bool] = []
+
+    async def begin() -> None:
+        begun.append(True)
+
+    async def scenario():
+        tasks = Background()
+        await tasks.finish()
+        late = tasks.start(begin())
+        await asyncio.wait({late})
+        return late.cancelled()
+
+    assert run(scenario())
+    assert not begun

@@ -272,7 +272,10 @@ def test_a_narrow_window_hides_its_sides_first(run, store):
 def test_a_hidden_panel_stays_hidden_when_there_is_room_again(run, store):
     async def scenario():
         async with opened(FakeLoad(says("one")), store) as window:
+            window.resize(1300, 700)
+            await until(window.panel.isVisible)
             (await button(window, "Panel")).click()
+            assert not window.panel.isVisible()
             window.resize(500, 700)
             window.resize(1300, 700)
             await asyncio.sleep(0)
