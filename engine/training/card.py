@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.training.acceptance import CHAIN
 from engine.training.recipe import DrafterKind
+from engine.training.teacher import DRAWN, LIKELY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,12 @@ _PAPERS = {
     DrafterKind.EAGLE: "Li et al., arXiv 2401.15077; trained on its own guesses as in 2503.01840",
     DrafterKind.EAGLE3: "Li et al., arXiv 2503.01840",
     DrafterKind.DRAFT_MODEL: "Leviathan et al., arXiv 2211.17192; distilled",
+}
+_BEGINNINGS = {
+    DrafterKind.MEDUSA: "a linear guess, fitted",
+    DrafterKind.EAGLE: "a linear guess, fitted",
+    DrafterKind.EAGLE3: "a linear guess, fitted, and attention that copies",
+    DrafterKind.DRAFT_MODEL: "layers of the target, and a linear map, fitted",
 }
 
 
@@ -110,7 +117,12 @@ def _recipe(recipe: Recipe) -> list[tuple[str, object]]:
             f"{recipe.least:.0%} of that",
         ),
         ("rows a batch", recipe.rows),
-        ("loss", "cross-entropy with the target's distribution over the drafted ids"),
+        ("beginning", _BEGINNINGS[recipe.kind]),
+        (
+            "loss",
+            f"cross-entropy with the target's {LIKELY} likeliest drafted ids, over all that are "
+            f"likely in a batch and {DRAWN} drawn ones that stand for the rest",
+        ),
         ("depths", _depths(recipe)),
         ("weight of the distance to the target's state", recipe.feature_weight),
         ("noise on states", recipe.noise),

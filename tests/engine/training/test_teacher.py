@@ -53,8 +53,8 @@ def test_where_all_ids_are_likely_it_is_cross_entropy_between_distributions(lm, 
 
 
 def test_ids_that_are_drawn_stand_for_the_rest(lm, batch, monkeypatch):
-    monkeypatch.setattr("engine.training.teacher._LIKELY", 2)
-    monkeypatch.setattr("engine.training.teacher._DRAWN", 3)
+    monkeypatch.setattr("engine.training.teacher.LIKELY", 2)
+    monkeypatch.setattr("engine.training.teacher.DRAWN", 3)
     drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
     states = states_behind(batch.index(batch.replies), drafted)
     draws = [taught_of(batch, drafted, seed) for seed in range(300)]
@@ -67,7 +67,7 @@ def test_ids_that_are_drawn_stand_for_the_rest(lm, batch, monkeypatch):
 
 
 def test_only_likely_ids_are_to_be_said_with_shares_as_the_target_has_them(lm, batch, monkeypatch):
-    monkeypatch.setattr("engine.training.teacher._LIKELY", 2)
+    monkeypatch.setattr("engine.training.teacher.LIKELY", 2)
     drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
 
     said = Teacher(drafted).said([0, 1], batch)
