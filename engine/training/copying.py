@@ -60,7 +60,7 @@ class Marks:
         spread, directions = torch.linalg.eigh(moved.T @ moved / len(moved))
         spread, directions = spread[-count:], directions[:, -count:]
         level = (spread + _STEADY * spread.mean()).sqrt()
-        mixed = torch.linalg.qr(draw(count, count))[0]
+        mixed = torch.linalg.qr(draw(count, count))[0].to(moved)
         quiet = torch.linalg.eigh(output.T @ output)[1][:, :count]
         return cls(mixed @ (directions / level).T, mean, quiet)
 
@@ -70,7 +70,7 @@ class Marks:
         weight, constant: of the fusion, the lowest tap first. low: that tap's states as they enter,
         (n, hidden size); own: normed embeddings of the rows' tokens.
         """
-        rest = torch.eye(len(weight)) - self.places @ self.places.T
+        rest = torch.eye(len(weight)).to(weight) - self.places @ self.places.T
         seen, usual = linear_fit(low, (own - self.mean) @ self.of_tokens.T)
         weight.copy_(rest @ weight)
         weight[:, : low.shape[1]] += _FAINT * self.places @ seen
@@ -94,8 +94,8 @@ def copying(
     itself[slow] = 0.0
     keys = itself * draw(lanes * width, 2 * hidden).view(lanes, width, -1)
     queries = _SELF * keys[:, None].repeat(1, group, 1, 1)
-    queries[:, :-1, found, :hidden] = _MATCH * marks.of_tokens.view(lanes, 1, count, -1)
-    read = fused_size / _FAINT * marks.places.T
+    queries[:, :-1, found, :hidden] = _MATCH * marks.of_tokens.cpu().view(lanes, 1, count, -1)
+    read = fused_size / _FAINT * marks.places.cpu().T
     keys[:, found, hidden:] = read.view(lanes, count, -1)
     out = guess.of_values.view(hidden, lanes, 1, width).repeat(1, 1, group, 1)
     if group > 1:
@@ -135,9 +135,9 @@ class CopiedGuess:
         lanes = sizes.kv_heads * sizes.head_width
         left, strength, right = torch.linalg.svd(of_tokens)
         room = min(sizes.hidden, lanes)
-        values = torch.zeros(lanes, sizes.hidden)
+        values = of_tokens.new_zeros(lanes, sizes.hidden)
         values[:room] = strength[:room, None].sqrt() * right[:room]
-        of_values = torch.zeros(sizes.hidden, lanes)
+        of_values = of_tokens.new_zeros(sizes.hidden, lanes)
         of_values[:, :room] = left[:, :room] * strength[:room].sqrt()
         held = tokens @ values.T
         level = held.std(dim=0).clamp(min=1e-6)
