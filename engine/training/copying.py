@@ -64,17 +64,19 @@ class Marks:
         quiet = torch.linalg.eigh(output.T @ output)[1][:, :count]
         return cls(mixed @ (directions / level).T, mean, quiet)
 
-    def put(self, weight: Tensor, constant: Tensor, low: Tensor, own: Tensor) -> None:
-        """Let a fusion write the marks of its rows' own tokens, in the place of all else there.
+    def written(
+        self, weight: Tensor, constant: Tensor, low: Tensor, own: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """A fusion that writes the marks of its rows' own tokens, in the place of all else there.
 
         weight, constant: of the fusion, the lowest tap first. low: that tap's states as they enter,
         (n, hidden size); own: normed embeddings of the rows' tokens.
         """
         rest = torch.eye(len(weight)).to(weight) - self.places @ self.places.T
         seen, usual = linear_fit(low, (own - self.mean) @ self.of_tokens.T)
-        weight.copy_(rest @ weight)
-        weight[:, : low.shape[1]] += _FAINT * self.places @ seen
-        constant.copy_(rest @ constant + _FAINT * self.places @ usual)
+        kept = rest @ weight
+        kept[:, : low.shape[1]] += _FAINT * self.places @ seen
+        return kept, rest @ constant + _FAINT * self.places @ usual
 
 
 def copying(

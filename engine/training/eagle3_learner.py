@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from engine.training.starts import Beginning
 
-
 _PACES = {
     "fc.weight": 0.1,
     f"{LAYER}self_attn.o_proj.weight": 0.2,
@@ -47,13 +46,14 @@ def eagle3_start(beginning: Beginning) -> EagleStart:
     fit = _linear_guess(seen, hidden)
     output = beginning.drafted.weight.float() * sizes_of(beginning.sample.hidden[FINAL])
     marks = Marks.of(sizes, draw, seen.own, output)
-    marks.put(fit.of_states, fit.constant, seen.entering[:, :hidden], seen.own)
-    fused_size = float((seen.entering @ fit.of_states.T + fit.constant).square().mean().sqrt())
+    low = seen.entering[:, :hidden]
+    weight, constant = marks.written(fit.of_states, fit.constant, low, seen.own)
+    fused_size = float((seen.entering @ weight.T + constant).square().mean().sqrt())
     guess = CopiedGuess.of(sizes, fit.of_tokens, seen.tokens, seen.states)
     attention = copying(sizes, draw, marks, fused_size, guess)
     start = new_layer(sizes.shapes(2 * hidden), draw) | {
-        "fc.weight": fit.of_states,
-        "fc.bias": fit.constant,
+        "fc.weight": weight,
+        "fc.bias": constant,
         "norm.weight": ones * fit.size,
         **{f"fc_norm.{place}.weight": ones for place in range(len(taps))},
         f"{LAYER}input_layernorm.weight": ones,
@@ -123,8 +123,8 @@ def _linear_guess(seen: _Seen, hidden: int) -> _LinearGuess:
     weight, constant = linear_fit(inputs, seen.next_states)
     guessed = inputs @ weight.T + constant
     return _LinearGuess(
-        weight[:, :hidden].clone(),
-        weight[:, hidden:].clone(),
+        weight[:, :hidden],
+        weight[:, hidden:],
         constant,
         float(guessed.square().mean().sqrt()),
     )

@@ -24,10 +24,10 @@ class Made:
         self.turn = torch.linalg.qr(draw(HIDDEN, HIDDEN))[0]
         usual = torch.randint(VOCABULARY, (900,), generator=torch.Generator().manual_seed(seed))
         own, tokens = self.embeddings[usual[:-1]], self.embeddings[usual[1:]]
-        self.weight, self.constant = draw(HIDDEN, 3 * HIDDEN, gain=0.7), torch.zeros(HIDDEN)
+        before = draw(HIDDEN, 3 * HIDDEN, gain=0.7), torch.zeros(HIDDEN)
         self.others = draw(VOCABULARY, 2 * HIDDEN)
         marks = Marks.of(sizes, draw, own, draw(400, HIDDEN))
-        marks.put(self.weight, self.constant, own @ self.turn, own)
+        self.weight, self.constant = marks.written(*before, own @ self.turn, own)
         self.marks = marks
         fused = self._fused(usual[:-1])
         self.size = float(fused.square().mean().sqrt())
