@@ -116,8 +116,8 @@ class Taught:
     def cross_entropy(self, states: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
         """The sum of the shares of the cross-entropy between what is to be said and what is.
 
-        states: what the head takes, (n, hidden size). rows: of the batch, behind which the target
-        says what these are about; -1 or whatever else where the share is 0.
+        states: what the head takes, (n, hidden size). rows: those of the batch's replies, (n,),
+        behind which the target says what these states are to say.
         """
         lessons = self._index[rows]
         logits = functional.linear(states.to(self.weight.dtype), self.weight).float()

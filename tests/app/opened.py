@@ -30,9 +30,9 @@ async def opened(load: FakeLoad, store: SettingsStore, theme: str = "light"):
         window.show()
         ended = []
         window.loader.ended.connect(lambda: ended.append(True))
-        window.open_target()
-        await until(lambda: ended and (window.chat.drafter != "off" or load.error))
         try:
+            window.open_target()
+            await until(lambda: ended and (window.chat.drafter != "off" or load.error))
             yield window
         finally:
             window.close()
