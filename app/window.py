@@ -278,6 +278,7 @@ class MainWindow(QMainWindow):
         """With its frame the window may be larger than the screen."""
         super().showEvent(event)
         if not event.spontaneous():
+            self.composer.setFocus()  # Else the first button gets it, and Space presses that.
             QTimer.singleShot(_FRAMED_MS, self, lambda: make_room_for_frame(self))
 
     def moveEvent(self, event: QMoveEvent) -> None:

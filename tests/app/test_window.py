@@ -9,7 +9,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from app.engine_thread import EngineThread
 from app.theme import load_theme
+from app.window import MainWindow
 from engine.errors import OutOfMemory, PromptTooLong
 from engine.events import FinishReason, Origin
 from tests.app.fakes import (
@@ -29,6 +31,20 @@ from tests.app.opened import (
     origins_shown,
     type_and_send,
 )
+
+
+def test_what_is_typed_while_the_model_loads_goes_into_the_message(run, store):
+    async def scenario():
+        async with EngineThread(FakeLoad(says("one"))) as engine:
+            window = MainWindow(engine, store, load_theme("light"))
+            window.show()
+            QTest.keyClicks(window.focusWidget() or window, "first words")
+            typed = box_of(window).toPlainText()
+            window.close()
+            await window.finish()
+            return typed
+
+    assert run(scenario()) == "first words"
 
 
 def test_typing_and_enter_bring_an_answer_in_the_colours_of_its_origins(run, store):
