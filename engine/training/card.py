@@ -120,7 +120,8 @@ def _recipe(recipe: Recipe) -> list[tuple[str, object]]:
         ("beginning", _BEGINNINGS[recipe.kind]),
         (
             "loss",
-            f"cross-entropy with the target's {LIKELY} likeliest drafted ids, over all that are "
+            f"cross-entropy with the target's {LIKELY} likeliest drafted ids at a temperature of "
+            f"{recipe.temperature}, over all that are "
             f"likely in a batch and {DRAWN} drawn ones that stand for the rest",
         ),
         ("depths", _depths(recipe)),

@@ -33,7 +33,7 @@ from engine.training.features import FeatureStore
 from engine.training.loop import Budget, Learning, Lessons
 from engine.training.medusa_learner import MedusaLearner
 from engine.training.places import check_replaceable, check_writable
-from engine.training.prompts import generated, read
+from engine.training.prompts import generated, read, written_out
 from engine.training.recipe import DrafterKind
 from engine.training.split import is_held_out, split
 from engine.training.starts import Beginning
@@ -66,7 +66,7 @@ _USUAL_TURNS = 10
 class Job:
     """What is to be trained, where and from what.
 
-    text_tokens: of replies that the target writes. prompts: a user's, besides the generated ones.
+    text_tokens: of replies that the target writes. prompts: a user's, besides our own.
     disk_bytes: what the target's states may take.
     """
 
@@ -114,9 +114,9 @@ class Training:
         Raises:
             EngineError: prompts can't be read, or texts or states can't be kept or are another's.
         """
-        prompts = generated(_PROMPTS, seed=self._job.recipe.seed)
-        if self._job.prompts is not None:
-            prompts = [*read(self._job.prompts), *prompts]
+        users = [] if self._job.prompts is None else read(self._job.prompts)
+        made = generated(_PROMPTS, seed=self._job.recipe.seed)
+        prompts = [*users, *written_out(), *made]
         writing = Writing(self._job.recipe.seed, self._job.text_tokens)
         write_texts(self._engine, prompts, self._texts, self._states, writing, told=told, stop=stop)
 
@@ -220,7 +220,7 @@ class Training:
         facts = [examples.facts[place] for place in parts.learnt]
         own = "" if self._job.prompts is None else f" and to those in {self._job.prompts.name}"
         return Data(
-            prompts=f"prompts from the project's own templates and topics{own}",
+            prompts=f"the project's own prompts, written out or from templates{own}",
             texts=len(facts),
             tokens=sum(fact.length - fact.first_reply for fact in facts),
             greedy=sum(fact.temperature == 0 for fact in facts) / len(facts),

@@ -125,7 +125,7 @@ class Learning:
         self._lessons = lessons
         self._checkpoint = checkpoint
         self._device = device
-        self._teacher = Teacher(learner.drafted)
+        self._teacher = Teacher(learner.drafted, recipe.temperature)
         self._clock = clock
         self._optimiser = Optimiser(learner.weights, recipe)
         lengths = [lessons.lengths[place] for place in lessons.learnt]

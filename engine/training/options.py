@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--tokens", type=positive, metavar="N", help="to learn from, all told; 10 times the text"
     )
     add("--prompts", type=Path, metavar="FILE", help="of your own, one a line, or JSONL")
-    add("--vocabulary", type=positive, metavar="N", help="ids to draft, the most frequent (8192)")
+    add("--vocabulary", type=positive, metavar="N", help="ids to draft, the most frequent (16384)")
     add(
         "--layers",
         type=_layers,

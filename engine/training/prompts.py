@@ -1,4 +1,4 @@
-"""Prompts for training text: thousands from our own templates and topics, and a user's own."""
+"""Prompts for training text: our own, written out or made from templates, and a user's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from engine.templates import Message
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "resources" / "prompts" / "training.json"
+_PROMPTS = Path(__file__).resolve().parents[2] / "resources" / "prompts"
+TEMPLATES = _PROMPTS / "training.json"
+WRITTEN_OUT = _PROMPTS / "training.jsonl"
 REPLY = "<<reply>>"
 """In a turn: the target's reply to the one before; the turn then begins a new conversation."""
 
@@ -86,6 +88,14 @@ class Grammar:
             return str(chance.randint(int(first), int(last)))
         text = cast("str", chance.choice(self._rules[source]))
         return self._filled(text, chance, remembered)
+
+
+def written_out() -> list[TrainingPrompt]:
+    """Those of our own that no template could yield: more of a kind than any two from one.
+
+    In no order, so that the first of them are of all kinds.
+    """
+    return read(WRITTEN_OUT)
 
 
 def generated(count: int, *, seed: int, templates: Path = TEMPLATES) -> list[TrainingPrompt]:

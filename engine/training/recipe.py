@@ -25,6 +25,7 @@ class Recipe:
     falls along a cosine to `least` of that. clip: the most length of a gradient. decay: AdamW's.
     depths: tokens of a chain that are trained for, each counting `fading` of the one before it; in
     the first `alone` of the run only the first of them, which costs a fraction of all.
+    temperature: of the target's distribution as it is taught.
     feature_weight: of the distance to the target's own state. noise: of a feature, in its sizes.
     layers: the target's layers that EAGLE-3 looks into, or that a draft model begins with; empty
     for the usual ones.
@@ -35,10 +36,11 @@ class Recipe:
     depths: int
     fading: float
     alone: float = 0.0
+    temperature: float = 0.7
     feature_weight: float = 0.0
     noise: float = 0.0
     layers: tuple[int, ...] = ()
-    vocabulary: int = 8192
+    vocabulary: int = 16384
     rows: int = 1024
     warm_up: float = 0.05
     least: float = 0.02
@@ -62,11 +64,11 @@ RECIPES = {
         rate=4e-4,
         depths=3,
         fading=0.8,
-        alone=0.6,
+        alone=0.4,
         feature_weight=1.0,
         noise=0.05,
     ),
-    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=6e-4, depths=3, fading=0.8, alone=0.6),
+    DrafterKind.EAGLE3: Recipe(DrafterKind.EAGLE3, rate=6e-4, depths=3, fading=0.8, alone=0.4),
     DrafterKind.DRAFT_MODEL: Recipe(
         DrafterKind.DRAFT_MODEL, rate=4e-4, depths=3, fading=1.0, feature_weight=0.1
     ),

@@ -46,10 +46,15 @@ class Said:
 
 
 class Teacher:
-    """Tells what the target says behind the replies' rows of a batch."""
+    """Tells what the target says behind the replies' rows of a batch.
 
-    def __init__(self, drafted: DraftedIds) -> None:
+    temperature: at which it says that. Below 1 a drafter learns more of what comes first and less
+    of what comes seldom, and what comes first is what drafts are judged by.
+    """
+
+    def __init__(self, drafted: DraftedIds, temperature: float) -> None:
         self._drafted = drafted
+        self._temperature = temperature
         self._known: dict[int, Said] = {}
 
     def said(self, places: Sequence[int], batch: Batch) -> Said:
@@ -73,7 +78,7 @@ class Teacher:
         weight = self._drafted.weight
         logits = functional.linear(states.to(weight.dtype), weight).float()
         best = logits.topk(min(LIKELY, len(weight)))
-        return Said(best.indices.int(), best.values.softmax(dim=-1))
+        return Said(best.indices.int(), (best.values / self._temperature).softmax(dim=-1))
 
 
 @dataclass(frozen=True, eq=False)

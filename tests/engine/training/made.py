@@ -84,7 +84,7 @@ def learner_of(
 def loss_of(learner, batch: Batch, *, depths: int) -> tuple[torch.Tensor, dict[str, float]]:
     """What a learner has yet to learn of a batch, with its parts."""
     chance = torch.Generator().manual_seed(0)
-    said = Teacher(learner.drafted).said(range(len(batch.examples)), batch)
+    said = Teacher(learner.drafted, 1.0).said(range(len(batch.examples)), batch)
     taught = Taught.of(batch, said, learner.drafted, chance)
     return learner.loss(batch, taught, chance, depths)
 

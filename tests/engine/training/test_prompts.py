@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import EngineError
 from engine.templates import Message
-from engine.training.prompts import REPLY, TEMPLATES, Grammar, generated, read
+from engine.training.prompts import REPLY, TEMPLATES, Grammar, generated, read, written_out
 
 SHIPPED = TEMPLATES.with_name("shipped.jsonl")
 WORDS_IN_A_ROW = 8
@@ -63,12 +63,24 @@ def test_no_place_is_left_unfilled(prompts):
     assert {text for text in left if REPLY not in text} == set()
 
 
+def test_thousands_more_are_written_out_of_every_kind_that_is_measured():
+    prompts = written_out()
+    lines = SHIPPED.read_text(encoding="utf-8").splitlines()
+
+    assert len({prompt.key for prompt in prompts}) == len(prompts) > 3000
+    assert {prompt.kind for prompt in prompts} == {json.loads(line)["category"] for line in lines}
+    assert {prompt.kind for prompt in prompts[:50]} == {prompt.kind for prompt in prompts}
+    assert sum(bool(prompt.before) for prompt in prompts) > 100
+
+
 def test_none_shares_eight_words_in_a_row_with_a_shipped_prompt(prompts):
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()
     shipped = [turn["content"] for line in lines for turn in json.loads(line)["messages"]]
     measured = set().union(*map(runs_of_words, shipped))
 
-    shared = {text for text in texts_of(prompts) if runs_of_words(text) & measured}
+    shared = {
+        text for text in texts_of([*prompts, *written_out()]) if runs_of_words(text) & measured
+    }
 
     assert len(measured) > 1000
     assert shared == set()

@@ -113,7 +113,7 @@ def test_work_for_other_layers_is_refused_before_texts_are_written(
     [
         ("eagle", [], "its kind is medusa, not eagle"),
         ("medusa", ["--seed", 1], "its seed is 0, not 1"),
-        ("medusa", ["--vocabulary", 50], "its vocabulary is 8192, not 50"),
+        ("medusa", ["--vocabulary", 50], "its vocabulary is 16384, not 50"),
     ],
 )
 def test_another_recipes_checkpoint_is_seen_before_texts_are_written(

@@ -28,7 +28,7 @@ def batch(lm):
 
 
 def taught_of(batch, drafted, seed=0):
-    said = Teacher(drafted).said(range(len(batch.examples)), batch)
+    said = Teacher(drafted, 1.0).said(range(len(batch.examples)), batch)
     return Taught.of(batch, said, drafted, torch.Generator().manual_seed(seed))
 
 
@@ -70,7 +70,7 @@ def test_only_likely_ids_are_to_be_said_with_shares_as_the_target_has_them(lm, b
     monkeypatch.setattr("engine.training.teacher.LIKELY", 2)
     drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
 
-    said = Teacher(drafted).said([0, 1], batch)
+    said = Teacher(drafted, 1.0).said([0, 1], batch)
 
     states = batch.hidden[FINAL][batch.index(batch.replies)].double()
     best = (states @ drafted.weight.T).softmax(-1).topk(2)
@@ -79,9 +79,19 @@ def test_only_likely_ids_are_to_be_said_with_shares_as_the_target_has_them(lm, b
     torch.testing.assert_close(said.probabilities.double(), shares, atol=1e-6, rtol=1e-5)
 
 
+def test_below_temperature_one_what_comes_first_is_taught_more_of(lm, batch):
+    drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
+
+    said = Teacher(drafted, 0.5).said([0, 1], batch)
+
+    as_it_is = Teacher(drafted, 1.0).said([0, 1], batch).probabilities
+    squared = as_it_is.square() / as_it_is.square().sum(dim=-1, keepdim=True)
+    torch.testing.assert_close(said.probabilities, squared, atol=1e-6, rtol=1e-5)
+
+
 def test_a_text_is_asked_about_once(lm, batch):
     drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
-    teacher = Teacher(drafted)
+    teacher = Teacher(drafted, 1.0)
     before = teacher.said([7, 4], batch)
     batch.hidden[FINAL].zero_()
 
