@@ -38,18 +38,20 @@ DRAWN = 512
 class Said:
     """Behind rows of replies: likely ids and their probabilities among each other, (rows, likely).
 
-    likely: as places among the drafted ids.
+    likely: as places among the drafted ids. temperature: what the probabilities are at.
     """
 
     likely: Tensor
     probabilities: Tensor
+    temperature: float
 
 
 class Teacher:
     """Tells what the target says behind the replies' rows of a batch.
 
-    temperature: at which it says that. Below 1 a drafter learns more of what comes first and less
-    of what comes seldom, and what comes first is what drafts are judged by.
+    temperature: at which it says that, and at which what a drafter says is compared with it. Below
+    1 a drafter learns more of what comes first and less of what comes seldom, and what comes first
+    is what drafts are judged by.
     """
 
     def __init__(self, drafted: DraftedIds, temperature: float) -> None:
@@ -66,6 +68,7 @@ class Teacher:
         return Said(
             torch.cat([each.likely for each in every]).long(),
             torch.cat([each.probabilities for each in every]),
+            self._temperature,
         )
 
     def _on(self, place: int, states: Tensor) -> Said:
@@ -78,7 +81,8 @@ class Teacher:
         weight = self._drafted.weight
         logits = functional.linear(states.to(weight.dtype), weight).float()
         best = logits.topk(min(LIKELY, len(weight)))
-        return Said(best.indices.int(), (best.values / self._temperature).softmax(dim=-1))
+        probabilities = (best.values / self._temperature).softmax(dim=-1)
+        return Said(best.indices.int(), probabilities, self._temperature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,7 @@ class Taught:
         return cls(
             drafted.weight[torch.cat([likely, drawn])],
             stands_for,
-            Said(within, said.probabilities),
+            Said(within, said.probabilities, said.temperature),
             drafted.places[batch.next_ids],
             index,
         )
@@ -125,6 +129,7 @@ class Taught:
         behind which the target says what these states are to say.
         """
         lessons = self._index[rows]
-        logits = functional.linear(states.to(self.weight.dtype), self.weight).float()
-        log_q = (logits + self.stands_for).log_softmax(dim=-1).gather(1, self.said.likely[lessons])
+        states = (states / self.said.temperature).to(self.weight.dtype)
+        logits = functional.linear(states, self.weight).float() + self.stands_for
+        log_q = logits.log_softmax(dim=-1).gather(1, self.said.likely[lessons])
         return -(self.said.probabilities[lessons] * log_q).sum(dim=-1) @ shares

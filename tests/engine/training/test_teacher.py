@@ -89,6 +89,21 @@ def test_below_temperature_one_what_comes_first_is_taught_more_of(lm, batch):
     torch.testing.assert_close(said.probabilities, squared, atol=1e-6, rtol=1e-5)
 
 
+def test_who_says_what_the_target_says_has_nothing_to_learn(lm, batch, monkeypatch):
+    monkeypatch.setattr("engine.training.teacher.LIKELY", VOCABULARY)
+    drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
+    rows = batch.index(batch.replies)
+    said = Teacher(drafted, 0.5).said([0, 1], batch)
+    taught = Taught.of(batch, said, drafted, torch.Generator())
+    states = batch.hidden[FINAL][rows].double().requires_grad_()
+    shares = torch.ones(len(rows))
+
+    taught.cross_entropy(states, rows, shares).backward()
+
+    assert states.grad is not None
+    assert states.grad.abs().max() < 1e-5
+
+
 def test_a_text_is_asked_about_once(lm, batch):
     drafted = DraftedIds.of(lm, torch.arange(VOCABULARY), torch.float64, CPU)
     teacher = Teacher(drafted, 1.0)
