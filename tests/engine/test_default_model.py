@@ -67,6 +67,8 @@ PROMPTS = read_prompts(Path("resources/prompts/shipped.jsonl"))[0]
 FEW = [prompt for prompt in PROMPTS if prompt.id.endswith("-2")]
 """One of each category, for drafters that take several times as long."""
 
+SHIPPED = sorted(path.parent.name for path in Path("resources/drafters").glob("*/config.json"))
+
 
 @pytest.fixture
 def all_cores():
@@ -82,7 +84,7 @@ def all_cores():
     ("drafters", "prompts"),
     [
         pytest.param(["ngram"], PROMPTS, id="every prompt"),
-        pytest.param(["suffix", "layer-skip@20", "draft-model:default"], FEW, id="some"),
+        pytest.param(["suffix", "layer-skip@20", "draft-model:default", *SHIPPED], FEW, id="some"),
     ],
 )
 @pytest.mark.usefixtures("all_cores")
@@ -97,6 +99,27 @@ def test_one_seed_gives_one_text_with_every_drafter_to_the_last_byte(
     runs = found.records()
     assert len(runs) == len(prompts) * (1 + len(drafters))
     assert [run for run in runs if not run["identical_to_baseline"]] == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.usefixtures("all_cores")
+def test_a_head_that_ships_saves_every_third_pass(native, temperature):
+    params = ReplyParams(SamplingParams(temperature=temperature, seed=6), max_new_tokens=64)
+    plan = Plan(FEW, ["eagle3"], params, 3, 0)
+
+    run(native, plan, found := Findings(native, plan), lambda what, done, total: None)
+
+    drafted = [run for run in found.records() if run["drafter"] == "eagle3"]
+    assert len(drafted) == len(FEW)
+    assert sum(len(run["ids"]) for run in drafted) > 1.5 * sum(run["rounds"] for run in drafted)
+
+
+@pytest.mark.usefixtures("all_cores")
+def test_auto_drafts_with_the_head_that_ships(native):
+    session, _ = answer(native, "auto", ReplyParams(max_new_tokens=8))
+
+    assert "eagle3" in session.drafting.drafter.proposers
+    assert set(SHIPPED) <= {choice.spec for choice in native.drafter_choices() if choice.ships}
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.2])

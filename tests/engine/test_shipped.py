@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from engine.drafters.eagle import FAMILY as EAGLE
 from engine.drafters.listing import drafter_choices
@@ -75,3 +78,18 @@ def test_eagle_2_takes_the_heads_of_eagle():
 
     assert listed["eagle2"].ships
     assert not listed["eagle3"].ships
+
+
+DRAFTERS = Path(__file__).parents[2] / "resources" / "drafters"
+
+
+def test_all_that_ship_are_small_together_and_have_cards():
+    folders = sorted(DRAFTERS.iterdir())
+
+    for folder in folders:
+        tensors = load_file(folder / "model.safetensors").values()
+        assert {held.dtype for held in tensors if held.ndim == 2} == {torch.bfloat16}
+        assert all(held.isfinite().all() for held in tensors)
+        assert "## Licence" in (folder / "README.md").read_text(encoding="utf-8")
+    assert folders
+    assert sum(path.stat().st_size for path in DRAFTERS.rglob("*")) < 60_000_000
