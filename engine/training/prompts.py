@@ -91,7 +91,7 @@ class Grammar:
 
 
 def written_out() -> list[TrainingPrompt]:
-    """Those of our own that no template could yield: more of a kind than any two from one.
+    """Our own that are written out, less alike than what templates yield.
 
     In no order, so that the first of them are of all kinds.
     """
