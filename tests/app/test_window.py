@@ -42,6 +42,7 @@ def test_what_is_typed_while_the_model_loads_goes_into_the_message(run, store):
             typed = box_of(window).toPlainText()
             window.close()
             await window.finish()
+            window.deleteLater()
             return typed
 
     assert run(scenario()) == "first words"

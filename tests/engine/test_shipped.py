@@ -16,6 +16,8 @@ from engine.drafters.shipped import chosen_or_shipped, shipped
 from engine.errors import DrafterMismatch
 from tests.engine.fakes import Bench, TableLM
 
+DRAFTERS = Path(__file__).parents[2] / "resources" / "drafters"
+
 
 class Shipping(Bench):
     """A target for which an EAGLE head ships."""
@@ -78,9 +80,6 @@ def test_eagle_2_takes_the_heads_of_eagle():
 
     assert listed["eagle2"].ships
     assert not listed["eagle3"].ships
-
-
-DRAFTERS = Path(__file__).parents[2] / "resources" / "drafters"
 
 
 def test_all_that_ship_are_small_together_and_have_cards():
