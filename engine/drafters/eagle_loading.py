@@ -194,7 +194,7 @@ def _layer(fit: FittedHeads, width: int, inputs: int) -> EagleLayer:
 
 
 def _projection(fit: FittedHeads, name: str, outputs: int, inputs: int) -> Projection:
-    return fit.project(*_matrix_and_bias(fit, name, outputs, inputs))
+    return fit.make.inner(*_matrix_and_bias(fit, name, outputs, inputs))
 
 
 def _matrix_and_bias(
@@ -209,9 +209,9 @@ def _joined(fit: FittedHeads, outputs: dict[str, int], inputs: int) -> Projectio
     parts = [_matrix_and_bias(fit, name, count, inputs) for name, count in outputs.items()]
     weight = torch.cat([part for part, _ in parts])
     if all(bias is None for _, bias in parts):
-        return fit.project(weight)
+        return fit.make.inner(weight)
     biases = [part.new_zeros(len(part)) if bias is None else bias for part, bias in parts]
-    return fit.project(weight, torch.cat(biases))
+    return fit.make.inner(weight, torch.cat(biases))
 
 
 def _norm(fit: FittedHeads, name: str, width: int) -> RmsNorm:

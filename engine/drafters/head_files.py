@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import warnings
 from pathlib import Path
@@ -74,6 +75,14 @@ def whole_number(config: Config, name: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         return None
     return value
+
+
+def positive_number(config: Config, name: str) -> float | None:
+    """A number above 0 of a config; None where there is no such thing."""
+    value = config.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0.0 < value < math.inf else None
 
 
 def layers(config: Config, name: str) -> tuple[int, ...]:

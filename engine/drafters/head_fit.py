@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from engine.drafters.head_files import positive_number
 from engine.drafters.head_vocabulary import HeadVocabulary
 from engine.drafters.projection import projections_for
 from engine.drafters.published_heads import HeadFolder, Kind, read_heads
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from engine.drafters.projection import MakeProjection
+    from engine.drafters.projection import Projections
     from engine.models.causal_lm import CausalLM, Lender
 
 _OUTPUT, _ID_MAP = "lm_head.weight", "d2t"
@@ -35,7 +36,7 @@ class FittedHeads:
     """Heads beside the target that they draft for.
 
     weights: the type of the matrices, that of the target's final state. numbers: of all else.
-    project: what multiplies with them.
+    make: what multiplies with them.
     """
 
     folder: HeadFolder
@@ -43,7 +44,7 @@ class FittedHeads:
     device: torch.device
     weights: torch.dtype
     numbers: torch.dtype
-    project: MakeProjection
+    make: Projections
 
     def matrix(self, name: str, *shape: int | None) -> Tensor:
         """A weight that must be there, ready to multiply with."""
@@ -88,9 +89,9 @@ class FittedHeads:
         """An output's rows for tokens that the target has, and which ones these are."""
         ids = self.ids(len(weight))
         if ids is None:
-            return weight[: self.lm.vocabulary], HeadVocabulary(self.lm.vocabulary)
+            return weight[: self.lm.vocabulary], self._vocabulary(None)
         real = ids < self.lm.vocabulary
-        return weight[real], HeadVocabulary(self.lm.vocabulary, ids[real])
+        return weight[real], self._vocabulary(ids[real])
 
     def output(self, width: int) -> tuple[Callable[[Tensor], Tensor], HeadVocabulary]:
         """From states to logits, and for which ids these are.
@@ -103,18 +104,22 @@ class FittedHeads:
         own, folder = self.matrix_if_any(_OUTPUT, None, width), self.folder
         if own is not None:
             weight, vocabulary = self.known(own)
-            return self.project(weight), vocabulary
+            return self.make.output(weight), vocabulary
         reduced = _ID_MAP in folder.tensors
         if width != folder.states or (reduced and not folder.target_head):
             raise DrafterMismatch(f"The {folder.kind} head {folder.name} lacks {_OUTPUT}.")
         if not reduced:
             head, kind = self.lm.head, self.weights
-            return lambda states: head(states.to(kind)), HeadVocabulary(self.lm.vocabulary)
+            return lambda states: head(states.to(kind)), self._vocabulary(None)
         ids = self.ids(len(folder.tensor(_ID_MAP, None)))
         assert ids is not None
         ids = ids[ids < self.lm.vocabulary]
         rows = self.lm.head_rows(ids).to(self.device, self.weights)
-        return self.project(rows), HeadVocabulary(self.lm.vocabulary, ids)
+        return self.make.output(rows), self._vocabulary(ids)
+
+    def _vocabulary(self, ids: Tensor | None) -> HeadVocabulary:
+        sharpness = positive_number(self.folder.config, "sharpness") or 1.0
+        return HeadVocabulary(self.lm.vocabulary, ids, sharpness)
 
     def _placed(self, name: str, shape: Sequence[int | None], kind: torch.dtype) -> Tensor:
         held = self.folder.tensor(name, *shape).to(self.device, kind, copy=True).contiguous()
@@ -142,8 +147,8 @@ def fitted_heads(path: str, lm: CausalLM, kind: Kind, family: str) -> FittedHead
     probe = lm.score(lm.new_memo(), [0], taps=(FINAL,)).hidden[FINAL]
     _check(folder, lm, probe.shape[-1])
     numbers = torch.promote_types(probe.dtype, torch.float32)
-    project = projections_for(probe)
-    return FittedHeads(folder, lm, probe.device, probe.dtype, numbers, project)
+    make = projections_for(probe)
+    return FittedHeads(folder, lm, probe.device, probe.dtype, numbers, make)
 
 
 def taps_of(folder: HeadFolder, lm: Lender) -> tuple[int, ...]:

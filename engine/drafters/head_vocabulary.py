@@ -14,7 +14,6 @@ from torch.nn import functional
 
 from engine.params import Rule
 from engine.sampling import (
-    coupled_scores,
     draw,
     needs_prefixes,
     probabilities,
@@ -44,10 +43,13 @@ class HeadVocabulary:
     """Ids that a head has logits for.
 
     size: how many ids the target has. ids: the target's id of each logit; None: all in order.
+    sharpness: what log q is multiplied by before noise that the target shares is added. A head that
+    is unsure of p spreads q wider than p, and noise then speaks louder than it will for the target.
     """
 
     size: int
     ids: Tensor | None = None
+    sharpness: float = 1.0
 
     def log_q(
         self, logits: Tensor, prefixes: Sequence[Sequence[int]], params: SamplingParams
@@ -70,9 +72,8 @@ class HeadVocabulary:
         """
         if params.is_greedy or params.rule is Rule.REJECTION:
             return log_q
-        if self.ids is None:
-            return coupled_scores(log_q, position, params, noise)
-        return log_q + noise.gumbel(position, self.ids, vocabulary=self.size).to(log_q.device)
+        gumbel = noise.gumbel(position, self.ids, vocabulary=self.size)
+        return self.sharpness * log_q + gumbel.to(log_q.device)
 
     def pick(self, log_q: Tensor, position: int, params: SamplingParams, noise: Noise) -> Pick:
         """The token of a chain from one row of log q, by the rule in force."""

@@ -100,10 +100,9 @@ def _blocks(fit: FittedHeads, head: int) -> list[Projection]:
     while f"{head}.{count}.linear.weight" in fit.folder.tensors:
         count += 1
     names = [f"{head}.{at}.linear" for at in range(count)]
-    return [
-        fit.project(fit.matrix(f"{name}.weight", width, width), fit.matrix(f"{name}.bias", width))
-        for name in names
-    ]
+    weights = [fit.matrix(f"{name}.weight", width, width) for name in names]
+    biases = [fit.matrix(f"{name}.bias", width) for name in names]
+    return [fit.make.inner(*each) for each in zip(weights, biases, strict=True)]
 
 
 def _map(fit: FittedHeads, name: str) -> Projection | None:
@@ -111,7 +110,7 @@ def _map(fit: FittedHeads, name: str) -> Projection | None:
     if not fit.folder.target_head:
         return None
     weight = fit.matrix_if_any(name, fit.folder.states, fit.folder.states)
-    return None if weight is None else fit.project(weight)
+    return None if weight is None else fit.make.inner(weight)
 
 
 def _outputs(
@@ -122,7 +121,7 @@ def _outputs(
     if not folder.target_head and any(name in folder.tensors for name in own):
         rows = len(folder.tensor(own[0], None, folder.states))
         known = [fit.known(fit.matrix(name, rows, folder.states)) for name in own]
-        return [fit.project(weight) for weight, _ in known], known[0][1]
+        return [fit.make.output(weight) for weight, _ in known], known[0][1]
     shared, vocabulary = fit.output(folder.states)
     return [shared] * len(own), vocabulary
 

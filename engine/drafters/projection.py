@@ -13,12 +13,15 @@ import torch
 from torch.nn import functional
 
 from engine.devices import fast_dtype
-from engine.models.native.linear import Packed8, packs, quantised
+from engine.models.native.linear import Packed4, packs, quantised
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _FEW_ROWS = 16
+
+_EXACT = 32
+"""Of a row's logits so many are computed anew: what is proposed nearly always comes from them."""
 
 
 class Projection(Protocol):
@@ -51,13 +54,13 @@ class DenseProjection:
 
 
 class PackedProjection:
-    """For a few rows 8-bit codes: what drafting takes is the time to read its weights.
+    """For a few rows 4-bit codes: what drafting takes is the time to read its weights.
 
-    Proposals need no more bits than these; which of them count, the target says.
+    Proposals need few bits; which of them count, the target says.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self._few = Packed8(quantised(weight, bits=8))
+        self._few = Packed4(quantised(weight, bits=4))
         self._weight = weight
         self._bias = bias
 
@@ -71,12 +74,49 @@ class PackedProjection:
         return (out if self._bias is None else out + self._bias).to(rows.dtype)
 
 
-def projections_for(state: Tensor) -> MakeProjection:
+class PackedOutput:
+    """Logits from 4-bit codes, the highest of them computed anew from the weights themselves."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._rough = PackedProjection(weight, bias)
+        self._weight = weight
+        self._bias = bias
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """(rows, inputs) to (rows, outputs)."""
+        rough = self._rough(rows)
+        if len(rows) > _FEW_ROWS:
+            return rough
+        best = rough.topk(min(_EXACT, rough.shape[-1])).indices
+        exact = (self._weight[best].to(rows) @ rows[..., None])[..., 0]
+        return rough.scatter(-1, best, exact if self._bias is None else exact + self._bias[best])
+
+
+@dataclass(frozen=True, slots=True)
+class Projections:
+    """What makes a drafter's projections. inner: those within it; output: those to logits."""
+
+    inner: MakeProjection
+    output: MakeProjection
+
+
+DENSE = Projections(DenseProjection, DenseProjection)
+
+
+def projections_for(state: Tensor) -> Projections:
     """What drafts fastest beside a target with states like this one."""
     on_cpu = state.device.type == "cpu" and state.dtype == torch.bfloat16
-    return packed_projection if on_cpu else DenseProjection
+    return _PACKED if on_cpu else DENSE
 
 
-def packed_projection(weight: Tensor, bias: Tensor | None = None) -> Projection:
+def _packed_projection(weight: Tensor, bias: Tensor | None = None) -> Projection:
     """Packed, if the layout takes a matrix of this shape."""
     return (PackedProjection if packs(*weight.shape) else DenseProjection)(weight, bias)
+
+
+def _packed_output(weight: Tensor, bias: Tensor | None = None) -> Projection:
+    """The same for logits."""
+    return (PackedOutput if packs(*weight.shape) else DenseProjection)(weight, bias)
+
+
+_PACKED = Projections(_packed_projection, _packed_output)

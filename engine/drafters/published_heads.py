@@ -9,8 +9,8 @@
 Beyond them: `lm_head.weight` and `d2t` beside Medusa or EAGLE tensors are a reduced vocabulary of
 their own; with `"target_head": true` in the config, `d2t` alone picks the rows of the target's head
 that serve as output, and a Medusa head's own weight (hidden × hidden) is what its states are
-multiplied with before them; and `rank_accuracies` in a Medusa config says per head how often each
-rank is right.
+multiplied with before them; `rank_accuracies` in a Medusa config says per head how often each rank
+is right; and `sharpness` says what log q counts where noise is shared.
 """
 
 # torch's own annotations leave these unknown.

@@ -21,6 +21,7 @@ from engine.drafters.eagle_loading import eagle_of
 from engine.models.causal_lm import FINAL
 from engine.training.chain_lessons import ChainLessons, ranks
 from engine.training.learner import Export
+from engine.training.sharpness import best_sharpness
 from engine.training.starts import Draw, linear_fit
 from engine.training.target_layers import layer_sizes
 from engine.training.unrolling import unroll
@@ -93,16 +94,21 @@ class EagleLearner:
     @torch.no_grad()
     def hits(self, batch: Batch) -> list[Tensor]:
         """Per example (places of the reply, depths) bool: whether a greedy chain is right there."""
-        head = self.head()
-        depths = self._with.recipe.depths
-        unrolled = self._unrolled(head, batch, head.fused(batch.hidden), depths)
-        states = [head.before_output(guess) for guess in unrolled]
-        return [each == 0 for each in ranks(batch, self.drafted, states, 1)]
+        return [each == 0 for each in ranks(batch, self.drafted, self._guesses(batch), 1)]
 
+    @torch.no_grad()
     def export(self, held_out: Sequence[Batch]) -> Export:
-        """The folder that the families of EAGLE read."""
-        del held_out
-        return Export(self._start.config, self._with.stored(self.weights.tensors()))
+        """The folder that the families of EAGLE read, with how much log q should count."""
+        guesses = ((batch, self._guesses(batch)) for batch in held_out)
+        sharpness = best_sharpness(guesses, self.drafted)
+        measured = {} if sharpness is None else {"sharpness": sharpness}
+        return Export(self._start.config | measured, self._with.stored(self.weights.tensors()))
+
+    def _guesses(self, batch: Batch) -> list[Tensor]:
+        """Per depth what the output takes of all chains."""
+        head, depths = self.head(), self._with.recipe.depths
+        unrolled = self._unrolled(head, batch, head.fused(batch.hidden), depths)
+        return [head.before_output(guess) for guess in unrolled]
 
     def _unrolled(
         self, head: EagleHead, batch: Batch, features: Tensor, depths: int

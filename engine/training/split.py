@@ -70,4 +70,10 @@ def split(facts: Sequence[Fact]) -> Split:
         for place in usable
         if facts[place].prompt not in prompts and not is_held_out(facts[place].prompt)
     )
-    return Split(learnt, tuple(held_out or greedy[:1])[:_MOST_HELD_OUT])
+    return Split(learnt, tuple(_spread(held_out, _MOST_HELD_OUT) or greedy[:1]))
+
+
+def _spread(places: Sequence[int], most: int) -> list[int]:
+    """Some from everywhere: texts that were written one after another are alike."""
+    count = min(most, len(places))
+    return [places[index * len(places) // count] for index in range(count)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine.drafters.head_fit import FittedHeads
-from engine.drafters.projection import DenseProjection
+from engine.drafters.projection import DENSE
 from engine.drafters.published_heads import heads_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Beginning:
             device=self.device,
             weights=self.drafted.weight.dtype,
             numbers=torch.float32,
-            project=DenseProjection,
+            make=DENSE,
         )
 
     def stored(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -117,6 +117,18 @@ def test_medusa_heads_may_share_a_reduced_output_and_say_how_often_they_are_righ
     assert heads.accuracies == [[0.5, 0.2], [0.3]]
 
 
+@kinds
+@pytest.mark.parametrize(
+    ("said", "sharpness"), [(1.4, 1.4), (2, 2.0), (0, 1.0), (-1.0, 1.0), ("much", 1.0), (True, 1.0)]
+)
+def test_heads_may_say_how_much_their_log_q_counts_and_what_is_no_such_number_says_nothing(
+    tmp_path, kind, said, sharpness
+):
+    written(tmp_path, kind, sharpness=said)
+
+    assert LOADERS[kind](str(tmp_path), LM, kind).vocabulary.sharpness == sharpness
+
+
 def test_an_eagle_head_may_have_a_reduced_output(tmp_path):
     own = {
         "lm_head.weight": torch.randn(2, WIDTH, dtype=torch.float64),

@@ -123,6 +123,16 @@ def test_held_out_prompts_are_not_learnt_from_in_any_writing():
     assert not any(is_held_out(facts[place].prompt) for place in parts.learnt)
 
 
+def test_what_is_held_out_of_many_texts_comes_from_everywhere_among_them():
+    facts = [Fact(f"{key:x}", 0.0) for key in range(5000)]
+
+    held_out = split(facts).held_out
+
+    assert len(set(held_out)) == 48
+    assert held_out[0] < 100
+    assert held_out[-1] > 4800
+
+
 def test_of_few_texts_the_first_greedy_one_is_held_out_and_short_replies_are_left():
     facts = [Fact("1", 0.8), Fact("2", 0.0), Fact("3", 0.0), Fact("4", 0.0, 10), Fact("2", 0.8)]
 

@@ -1,0 +1,65 @@
+"""How much a head's log q should count beside the noise that it shares with its target.
+
+Under COUPLED (see engine.verification) target and head take the best of log p and of log q with the
+same noise added. A head that is unsure of p spreads q wider, and would follow the noise too far.
+"""
+
+# torch's own annotations leave these unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional
+
+from engine.models.causal_lm import FINAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from torch import Tensor
+
+    from engine.training.batches import Batch
+    from engine.training.drafted_ids import DraftedIds
+
+CHOICES = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+
+_TEMPERATURE = 0.8
+_ROWS_AT_ONCE = 256
+
+
+@torch.no_grad()
+def best_sharpness(
+    unrolled: Iterable[tuple[Batch, Sequence[Tensor]]], drafted: DraftedIds
+) -> float | None:
+    """The choice with which a head most often takes what its target takes; None without rows.
+
+    unrolled: batches, and per depth what the output takes of their chains, (chains at this depth,
+    hidden size). The target is asked for the drafted ids alone.
+    """
+    noise, right = torch.Generator().manual_seed(0), Counter[float]()
+    for batch, states_by_depth in unrolled:
+        for depth, states in enumerate(states_by_depth):
+            rows = batch.index(batch.chains(depth)) + depth + 1
+            for some, guessed in zip(
+                rows.split(_ROWS_AT_ONCE), states.split(_ROWS_AT_ONCE), strict=True
+            ):
+                log_p = _log_probabilities(batch.hidden[FINAL][some], drafted)
+                log_q = _log_probabilities(guessed, drafted)
+                drawn = torch.empty(log_p.shape).exponential_(generator=noise).to(log_p.device)
+                gumbel = -drawn.log()
+                taken = (log_p + gumbel).argmax(dim=-1)
+                for choice in CHOICES:
+                    same = (choice * log_q + gumbel).argmax(dim=-1) == taken
+                    right[choice] += int(same.sum())
+    return max(right, key=lambda choice: right[choice]) if right else None
+
+
+def _log_probabilities(states: Tensor, drafted: DraftedIds) -> Tensor:
+    weight = drafted.weight
+    logits = functional.linear(states.to(weight.dtype), weight).float()
+    return (logits / _TEMPERATURE).log_softmax(dim=-1)
