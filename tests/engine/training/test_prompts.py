@@ -67,7 +67,7 @@ def test_thousands_more_are_written_out_of_every_kind_that_is_measured():
     prompts = written_out()
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()
 
-    assert len({prompt.key for prompt in prompts}) == len(prompts) > 3000
+    assert len({prompt.key for prompt in prompts}) == len(prompts) > 6000
     assert {prompt.kind for prompt in prompts} == {json.loads(line)["category"] for line in lines}
     assert {prompt.kind for prompt in prompts[:50]} == {prompt.kind for prompt in prompts}
     assert sum(bool(prompt.before) for prompt in prompts) > 100
