@@ -10,7 +10,6 @@ same noise added. A head that is unsure of p spreads q wider, and would follow t
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,27 +35,32 @@ _ROWS_AT_ONCE = 256
 def best_sharpness(
     unrolled: Iterable[tuple[Batch, Sequence[Tensor]]], drafted: DraftedIds
 ) -> float | None:
-    """The choice with which a head most often takes what its target takes; None without rows.
+    """The choice with which a head most often takes what its target takes; None if it never does.
 
     unrolled: batches, and per depth what the output takes of their chains, (chains at this depth,
     hidden size). The target is asked for the drafted ids alone.
     """
-    noise, right = torch.Generator().manual_seed(0), Counter[float]()
+    noise, alike = torch.Generator().manual_seed(0), torch.zeros(len(CHOICES))
     for batch, states_by_depth in unrolled:
         for depth, states in enumerate(states_by_depth):
             rows = batch.index(batch.chains(depth)) + depth + 1
-            for some, guessed in zip(
-                rows.split(_ROWS_AT_ONCE), states.split(_ROWS_AT_ONCE), strict=True
-            ):
-                log_p = _log_probabilities(batch.hidden[FINAL][some], drafted)
-                log_q = _log_probabilities(guessed, drafted)
-                drawn = torch.empty(log_p.shape).exponential_(generator=noise).to(log_p.device)
-                gumbel = -drawn.log()
-                taken = (log_p + gumbel).argmax(dim=-1)
-                for choice in CHOICES:
-                    same = (choice * log_q + gumbel).argmax(dim=-1) == taken
-                    right[choice] += int(same.sum())
-    return max(right, key=lambda choice: right[choice]) if right else None
+            alike += _alike(batch.hidden[FINAL][rows], states, drafted, noise)
+    return CHOICES[int(alike.argmax())] if alike.any() else None
+
+
+def _alike(true: Tensor, guessed: Tensor, drafted: DraftedIds, noise: torch.Generator) -> Tensor:
+    """Per choice, behind how many states target and head take the same."""
+    counts = torch.zeros(len(CHOICES))
+    for of_target, of_head in zip(
+        true.split(_ROWS_AT_ONCE), guessed.split(_ROWS_AT_ONCE), strict=True
+    ):
+        log_p, log_q = (_log_probabilities(each, drafted) for each in (of_target, of_head))
+        drawn = torch.empty(log_p.shape).exponential_(generator=noise)
+        gumbel = -drawn.log().to(log_p.device)
+        taken = (log_p + gumbel).argmax(dim=-1)
+        for place, choice in enumerate(CHOICES):
+            counts[place] += ((choice * log_q + gumbel).argmax(dim=-1) == taken).sum().cpu()
+    return counts
 
 
 def _log_probabilities(states: Tensor, drafted: DraftedIds) -> Tensor:
