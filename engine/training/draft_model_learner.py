@@ -91,9 +91,9 @@ class DraftModelLearner:
             for each in right.split([len(reply) for reply in batch.replies])
         ]
 
-    def export(self, held_out: Sequence[Batch]) -> Export:
+    def export(self, held_out: Sequence[Batch], drawn: Sequence[Batch]) -> Export:
         """A Llama folder without embedding and head."""
-        del held_out
+        del held_out, drawn
         config = self._with.config() | self._sizes.config() | self._llama_config()
         return Export(config, self._with.stored(self.weights.tensors()))
 

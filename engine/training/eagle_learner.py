@@ -21,7 +21,7 @@ from engine.drafters.eagle_loading import eagle_of
 from engine.models.causal_lm import FINAL
 from engine.training.chain_lessons import ChainLessons, ranks
 from engine.training.learner import Export
-from engine.training.sharpness import best_sharpness
+from engine.training.sharpness import said_of_sharpness
 from engine.training.starts import Draw, linear_fit
 from engine.training.target_layers import layer_sizes
 from engine.training.unrolling import unroll
@@ -97,12 +97,12 @@ class EagleLearner:
         return [each == 0 for each in ranks(batch, self.drafted, self._guesses(batch), 1)]
 
     @torch.no_grad()
-    def export(self, held_out: Sequence[Batch]) -> Export:
+    def export(self, held_out: Sequence[Batch], drawn: Sequence[Batch]) -> Export:
         """The folder that the families of EAGLE read, with how much log q should count."""
-        guesses = ((batch, self._guesses(batch)) for batch in held_out)
-        sharpness = best_sharpness(guesses, self.drafted)
-        measured = {} if sharpness is None else {"sharpness": sharpness}
-        return Export(self._start.config | measured, self._with.stored(self.weights.tensors()))
+        del held_out
+        guesses = ((batch, self._guesses(batch)) for batch in drawn)
+        config = self._start.config | said_of_sharpness(guesses, self.drafted)
+        return Export(config, self._with.stored(self.weights.tensors()))
 
     def _guesses(self, batch: Batch) -> list[Tensor]:
         """Per depth what the output takes of all chains."""

@@ -145,7 +145,7 @@ class Training:
         self._learning = Learning(
             self._learner(self._begin(examples, parts, drafted)),
             self._job.recipe,
-            Lessons(examples, examples.lengths, parts.learnt, parts.held_out),
+            Lessons(examples, examples.lengths, parts.learnt, parts.held_out, parts.drawn),
             self._checkpoint,
             device=self._device,
         )
@@ -161,7 +161,7 @@ class Training:
         """
         assert self._learning is not None
         learning = self._learning
-        export = learning.learner.export(learning.held_out())
+        export = learning.learner.export(learning.held_out(), learning.drawn())
         sizes = [held.numel() for held in learning.learner.weights.parameters.values()]
         made = Made(
             recipe=self._job.recipe,

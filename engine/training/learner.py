@@ -49,6 +49,9 @@ class Learner(Protocol):
         """Per example (places of the reply, depths) bool: whether a greedy chain is right there."""
         ...
 
-    def export(self, held_out: Sequence[Batch]) -> Export:
-        """As the family of drafters reads it; held_out: to measure on what the drafter is told."""
+    def export(self, held_out: Sequence[Batch], drawn: Sequence[Batch]) -> Export:
+        """As the family of drafters reads it.
+
+        held_out, drawn: greedy and drawn texts, to measure on what the drafter is told.
+        """
         ...

@@ -56,13 +56,14 @@ class Lessons:
     """What there is to learn from. lengths: ids of each example.
 
     learnt, held_out: places of the examples to learn from, and of those to measure on, which the
-    target wrote greedily.
+    target wrote greedily. drawn: places of drawn ones to measure on.
     """
 
     examples: Examples
     lengths: Sequence[int]
     learnt: Sequence[int]
     held_out: Sequence[int]
+    drawn: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +168,11 @@ class Learning:
 
     def held_out(self) -> list[Batch]:
         """What was held out, in batches."""
-        batches, places, rows = list[list[int]](), list[int](), 0
-        for place in self._lessons.held_out:
-            rows += self._lessons.lengths[place]
-            places.append(place)
-            if rows >= self._recipe.rows:
-                batches.append(places)
-                places, rows = [], 0
-        return [self._packed(each) for each in [*batches, places] if each]
+        return self._batches(self._lessons.held_out)
+
+    def drawn(self) -> list[Batch]:
+        """What was held out and is drawn, in batches."""
+        return self._batches(self._lessons.drawn)
 
     def keep(self) -> None:
         """Write the checkpoint.
@@ -206,6 +204,16 @@ class Learning:
         self.step += 1
         self.tokens += sum(len(reply) for reply in batch.replies)
         return value, parts
+
+    def _batches(self, wanted: Sequence[int]) -> list[Batch]:
+        batches, places, rows = list[list[int]](), list[int](), 0
+        for place in wanted:
+            rows += self._lessons.lengths[place]
+            places.append(place)
+            if rows >= self._recipe.rows:
+                batches.append(places)
+                places, rows = [], 0
+        return [self._packed(each) for each in [*batches, places] if each]
 
     def _packed(self, places: Sequence[int]) -> Batch:
         examples = [self._lessons.examples[place] for place in places]

@@ -18,7 +18,7 @@ from engine.drafters.medusa_heads import MedusaHeads, medusa_of
 from engine.models.causal_lm import FINAL
 from engine.training.chain_lessons import ChainLessons, ranks
 from engine.training.learner import Export
-from engine.training.sharpness import best_sharpness
+from engine.training.sharpness import said_of_sharpness
 from engine.training.starts import linear_fit
 from engine.training.weights import Weights, sizes_of
 
@@ -81,20 +81,18 @@ class MedusaLearner:
         return [each == 0 for each in self._ranks(batch, 1)]
 
     @torch.no_grad()
-    def export(self, held_out: Sequence[Batch]) -> Export:
+    def export(self, held_out: Sequence[Batch], drawn: Sequence[Batch]) -> Export:
         """The folder that the family reads, with what is best measured here.
 
         How often each rank of each head is right, and how much log q should count.
         """
         found = [each for batch in held_out for each in self._ranks(batch, _RANKS)]
         depths = self._with.recipe.depths
-        ahead = ((batch, self._ahead(batch, depths)) for batch in held_out)
-        sharpness = best_sharpness(ahead, self.drafted)
-        measured = {}
-        if found and sharpness is not None:
-            measured = {"rank_accuracies": _accuracies(torch.cat(found)), "sharpness": sharpness}
+        accuracies = {"rank_accuracies": _accuracies(torch.cat(found))} if found else {}
+        ahead = ((batch, self._ahead(batch, depths)) for batch in drawn)
+        sharpness = said_of_sharpness(ahead, self.drafted)
         tensors = self._with.stored(self.weights.tensors())
-        return Export(self._config | measured, tensors)
+        return Export(self._config | accuracies | sharpness, tensors)
 
     @torch.no_grad()
     def _ranks(self, batch: Batch, count: int) -> list[Tensor]:

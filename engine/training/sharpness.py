@@ -31,14 +31,23 @@ _TEMPERATURE = 0.8
 _ROWS_AT_ONCE = 256
 
 
+def said_of_sharpness(
+    unrolled: Iterable[tuple[Batch, Sequence[Tensor]]], drafted: DraftedIds
+) -> dict[str, float]:
+    """For a config: the best sharpness, or nothing where none is known."""
+    found = best_sharpness(unrolled, drafted)
+    return {} if found is None else {"sharpness": found}
+
+
 @torch.no_grad()
 def best_sharpness(
     unrolled: Iterable[tuple[Batch, Sequence[Tensor]]], drafted: DraftedIds
 ) -> float | None:
     """The choice with which a head most often takes what its target takes; None if it never does.
 
-    unrolled: batches, and per depth what the output takes of their chains, (chains at this depth,
-    hidden size). The target is asked for the drafted ids alone.
+    unrolled: batches of drawn texts, as greedy ones keep to where p is sharp, and per depth what
+    the output takes of their chains, (chains at this depth, hidden size). The target is asked for
+    the drafted ids alone.
     """
     noise, alike = torch.Generator().manual_seed(0), torch.zeros(len(CHOICES))
     for batch, states_by_depth in unrolled:

@@ -41,10 +41,11 @@ class Fact(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Places of examples."""
+    """Places of examples. held_out: greedy texts; drawn: some others of held-out prompts."""
 
     learnt: tuple[int, ...]
     held_out: tuple[int, ...]
+    drawn: tuple[int, ...]
 
 
 def is_held_out(prompt: str) -> bool:
@@ -70,7 +71,16 @@ def split(facts: Sequence[Fact]) -> Split:
         for place in usable
         if facts[place].prompt not in prompts and not is_held_out(facts[place].prompt)
     )
-    return Split(learnt, tuple(_spread(held_out, _MOST_HELD_OUT) or greedy[:1]))
+    drawn = [
+        place
+        for place in usable
+        if facts[place].temperature > 0 and is_held_out(facts[place].prompt)
+    ]
+    return Split(
+        learnt,
+        tuple(_spread(held_out, _MOST_HELD_OUT) or greedy[:1]),
+        tuple(_spread(drawn, _MOST_HELD_OUT)),
+    )
 
 
 def _spread(places: Sequence[int], most: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -27,6 +28,7 @@ from engine.sampling import Noise
 from engine.training.batches import packed
 from engine.training.export import write_folder
 from engine.training.recipe import DrafterKind
+from engine.training.sharpness import CHOICES
 from engine.training.unrolling import unroll
 from tests.engine import models_for_tests as tiny
 from tests.engine.training.made import CPU, example, examples, learner_of, shaken
@@ -55,8 +57,18 @@ def learnt(kind, lm, made, known):
 
 
 def exported(folder, learner, made):
-    write_folder(folder, learner.export([packed(made, learner.taps, CPU)]), "")
+    measured_on = [packed(made, learner.taps, CPU)]
+    write_folder(folder, learner.export(measured_on, measured_on), "")
     return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["medusa", "eagle", "eagle3"])
+def test_heads_say_how_much_their_log_q_counts(kind, lm, made, tmp_path):
+    learner = learnt(kind, lm, made, range(VOCABULARY))
+
+    config = json.loads((Path(exported(tmp_path, learner, made)) / "config.json").read_text())
+
+    assert config["sharpness"] in CHOICES
 
 
 def close(ours, theirs, most=1e-4):

@@ -120,6 +120,8 @@ def test_held_out_prompts_are_not_learnt_from_in_any_writing():
     assert len(parts.held_out) == len(held) == 8
     assert all(facts[place].temperature == 0 for place in parts.held_out)
     assert not held & {facts[place].prompt for place in parts.learnt}
+    assert {facts[place].prompt for place in parts.drawn} == held
+    assert all(facts[place].temperature > 0 for place in parts.drawn)
     assert not any(is_held_out(facts[place].prompt) for place in parts.learnt)
 
 
