@@ -10,9 +10,9 @@ from engine.sampling import Noise, choose
 SIZE, PLACES = 40, 300
 
 
-def found(sharpness, log_q, log_p, *, ids=None, **chosen):
+def found(sharpness, log_q, log_p, *, ids=None):
     """How often the head takes what the target takes, of rows at places of their own."""
-    params, noise = SamplingParams(temperature=1.0, **chosen), Noise(5)
+    params, noise = SamplingParams(temperature=1.0), Noise(5)
     vocabulary = HeadVocabulary(SIZE, ids, sharpness)
     return sum(
         vocabulary.pick(log_q[place], place, params, noise).token
