@@ -124,11 +124,14 @@ def _recipe(recipe: Recipe) -> list[tuple[str, object]]:
             f"{recipe.temperature}, over all that are "
             f"likely in a batch and {DRAWN} drawn ones that stand for the rest",
         ),
+        ("taught behind", "replies' tokens" + (" and prompts'" if recipe.prompts else "")),
         ("depths", _depths(recipe)),
         ("weight of the distance to the target's state", recipe.feature_weight),
         ("noise on states", recipe.noise),
         ("seed", recipe.seed),
     ]
+    if recipe.kind is DrafterKind.MEDUSA:
+        rows.append(("residual blocks a head", recipe.blocks))
     if recipe.layers:
         rows.append(("layers of the target", ", ".join(map(str, recipe.layers))))
     return rows

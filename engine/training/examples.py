@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -41,3 +41,7 @@ class Example:
     def of(cls, text: Text, hidden: Mapping[int, Tensor]) -> Example:
         """A text with its states."""
         return cls(torch.tensor(text.ids), text.first_reply, hidden)
+
+    def taught_from(self, place: int) -> Example:
+        """As if the reply began no later than there: what is before is then not learnt."""
+        return replace(self, first_reply=min(self.first_reply, place))

@@ -150,8 +150,8 @@ class Training:
             device=self._device,
         )
         self._data = self._described(examples, parts)
-        tokens = _USUAL_TURNS * self._data.tokens
-        yield from self._learning.run(self._job.budget or Budget(tokens=tokens), stop)
+        usual = Budget(_USUAL_TURNS * sum(examples.lengths[place] for place in parts.learnt))
+        yield from self._learning.run(self._job.budget or usual, stop)
 
     def finish(self) -> Path:
         """Write the drafter's folder, as far as it has been learnt.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import DrafterMismatch, EngineError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _KEEP_SECONDS = 60.0
 _MEASUREMENTS = 25
 _PRIME = 7_919
+_FEW = 16
 _APART = (
     "The numbers have come apart while learning; the last checkpoint is kept. Start anew in "
     "another folder, with other texts or another seed."
@@ -68,7 +70,7 @@ class Lessons:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long to learn: tokens of replies, each counted as often as it is met, or seconds."""
+    """How long to learn: tokens that were taught, counted as often as they are met, or seconds."""
 
     tokens: int | None = None
     seconds: float | None = None
@@ -131,6 +133,8 @@ class Learning:
         self._optimiser = Optimiser(learner.weights, recipe)
         lengths = [lessons.lengths[place] for place in lessons.learnt]
         self._order = Order(lengths, recipe.rows, recipe.seed)
+        few = [lessons.examples[place] for place in lessons.learnt[:_FEW]]
+        self._first = _shared_beginning(few) if recipe.prompts else max(lengths, default=0)
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.curve: tuple[Point, ...] = ()
         self._restore()
@@ -188,7 +192,8 @@ class Learning:
 
     def _learn_once(self, share: float) -> tuple[float, Mapping[str, float]]:
         places = [self._lessons.learnt[place] for place in self._order(self.step)]
-        batch = self._packed(places)
+        examples = [self._lessons.examples[place].taught_from(self._first) for place in places]
+        batch = packed(examples, self.learner.taps, self._device)
         chance = generator_of(self._recipe.seed * _PRIME + self.step)
         said = self._teacher.said(places, batch)
         taught = Taught.of(batch, said, self.learner.drafted, chance)
@@ -238,3 +243,9 @@ class Learning:
             ) from error
         self.step, self.tokens = standing.step, standing.tokens
         self.seconds, self.curve = standing.seconds, standing.curve
+
+
+def _shared_beginning(examples: Sequence[Example]) -> int:
+    """How many ids all of them begin with: what is the same every time teaches nothing."""
+    columns = zip(*(example.ids.tolist() for example in examples), strict=False)
+    return len(list(takewhile(lambda column: len(set(column)) == 1, columns)))

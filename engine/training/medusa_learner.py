@@ -35,14 +35,15 @@ _RANKS = 10
 
 
 class MedusaLearner:
-    """As many heads as the recipe has depths, of `blocks` residual blocks each."""
+    """As many heads as the recipe has depths, of as many residual blocks as it says."""
 
     taps: tuple[int, ...] = (FINAL,)
 
-    def __init__(self, beginning: Beginning, blocks: int = 1) -> None:
+    def __init__(self, beginning: Beginning) -> None:
         self._with = beginning
         self.drafted = beginning.drafted
-        depths, sample = beginning.recipe.depths, beginning.sample
+        recipe, sample = beginning.recipe, beginning.sample
+        depths, blocks = recipe.depths, recipe.blocks
         sizes = sizes_of(sample.hidden[FINAL])
         names = [f"{head}.{block}.linear" for head in range(depths) for block in range(blocks)]
         hidden = len(sizes)

@@ -27,6 +27,9 @@ class Recipe:
     the first `alone` of the run only the first of them, which costs a fraction of all.
     temperature: of the target's distribution as it is taught.
     feature_weight: of the distance to the target's own state. noise: of a feature, in its sizes.
+    prompts: whether what the target says behind their ids is taught too: they are the more varied
+    text, but what is not given the ids between can't know what comes behind them.
+    blocks: of a Medusa head, one behind the other.
     layers: the target's layers that EAGLE-3 looks into, or that a draft model begins with; empty
     for the usual ones.
     """
@@ -39,6 +42,8 @@ class Recipe:
     temperature: float = 0.7
     feature_weight: float = 0.0
     noise: float = 0.0
+    prompts: bool = True
+    blocks: int = 1
     layers: tuple[int, ...] = ()
     vocabulary: int = 16384
     rows: int = 1024
@@ -58,7 +63,9 @@ class Recipe:
 
 
 RECIPES = {
-    DrafterKind.MEDUSA: Recipe(DrafterKind.MEDUSA, rate=4e-4, depths=4, fading=0.8),
+    DrafterKind.MEDUSA: Recipe(
+        DrafterKind.MEDUSA, rate=4e-4, depths=3, fading=0.8, prompts=False, blocks=3
+    ),
     DrafterKind.EAGLE: Recipe(
         DrafterKind.EAGLE,
         rate=4e-4,

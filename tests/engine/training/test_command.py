@@ -85,7 +85,8 @@ def test_the_card_tells_data_recipe_figures_and_licence(llama_folder, tmp_path):
     ):
         assert said in card
     assert config["base_model_fingerprint"] in card
-    assert len(config["rank_accuracies"]) == 4
+    assert f"| residual blocks a head | {config['medusa_num_layers']} |" in card
+    assert len(config["rank_accuracies"]) == config["medusa_num_heads"]
 
 
 def test_the_same_command_goes_on_and_does_nothing_twice(llama_folder, tmp_path, capsys):

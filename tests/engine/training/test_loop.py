@@ -267,3 +267,15 @@ def test_held_out_texts_are_measured_in_batches_of_the_usual_size(lm, made, tmp_
 
     assert sum(len(batch.examples) for batch in batches) == 4
     assert packed(made[:4], (-1,), CPU).positions == sum((b.positions for b in batches), ())
+
+
+@pytest.mark.parametrize(("kind", "each"), [(DrafterKind.EAGLE, 25 - 3), (DrafterKind.MEDUSA, 16)])
+def test_prompts_are_learnt_from_but_what_all_begin_with(kind, each, lm, made, tmp_path):
+    begun = [example(lm, [1, 2, 3, *one.ids.tolist()], 9) for one in made[:12]]
+    what = learning(kind, lm, begun, tmp_path)
+
+    first = next(what.run(Budget(tokens=1_000), threading.Event()))
+
+    # Behind 25 ids; a Medusa head, which isn't given the ids between, learns behind replies' alone.
+    assert first.tokens == each * (130 // 25)
+    assert what.held_out()[0].replies[0] == range(8, 24)
