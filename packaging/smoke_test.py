@@ -21,6 +21,7 @@ _KEPT = ("SYSTEMROOT", "WINDIR", "SYSTEMDRIVE", "COMSPEC", "OMP_NUM_THREADS")
 """What Windows starts no program without, and how many threads a shared machine allows."""
 _WINDOWS_FOLDERS = ("WIN_PD_OVERRIDE_APPDATA", "WIN_PD_OVERRIDE_LOCAL_APPDATA")
 """Windows is asked for these folders by name, not by HOME; platformdirs reads these first."""
+_SHIPPED_CONFIGS = "resources/drafters/*/config.json"
 _LOOK_SECONDS = 0.02
 _LONGEST_SECONDS = 600
 
@@ -48,8 +49,9 @@ def program_in(bundle: Path) -> Path:
 
 def drafters_for(bundle: Path) -> list[str]:
     """Four drafters: three without files, and a head that ships; without one, a draft model."""
-    heads = sorted(bundle.rglob("resources/drafters/*/config.json"))
-    spec = f"{heads[0].parent.name}:{heads[0].parent}" if heads else "draft-model:default"
+    shipped = {path.parent.name: path.parent for path in bundle.rglob(_SHIPPED_CONFIGS)}
+    heads = sorted(shipped.keys() - {"draft-model"})
+    spec = f"{heads[0]}:{shipped[heads[0]]}" if heads else "draft-model:default"
     return [*WITHOUT_FILES, spec]
 
 

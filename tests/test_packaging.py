@@ -159,10 +159,12 @@ def test_the_smoke_test_fails_a_program_that_says_nothing(bundle, capsys):
 
 
 def test_a_head_that_ships_is_tried_in_place_of_a_draft_model(tmp_path):
-    head = tmp_path / "_internal" / "resources" / "drafters" / "eagle"
-    head.mkdir(parents=True)
-    (head / "config.json").write_text("{}")
+    shipped = tmp_path / "_internal" / "resources" / "drafters"
+    for name in ("draft-model", "eagle", "medusa"):
+        (shipped / name).mkdir(parents=True)
+        (shipped / name / "config.json").write_text("{}")
 
+    head = shipped / "eagle"
     assert smoke_test.drafters_for(tmp_path) == [*smoke_test.WITHOUT_FILES, f"eagle:{head}"]
 
 
