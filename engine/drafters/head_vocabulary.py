@@ -43,8 +43,9 @@ class HeadVocabulary:
     """Ids that a head has logits for.
 
     size: how many ids the target has. ids: the target's id of each logit; None: all in order.
-    sharpness: what log q is multiplied by before noise that the target shares is added. A head that
-    is unsure of p spreads q wider than p, and noise then speaks louder than it will for the target.
+    sharpness: what log q is multiplied by where the best are taken. A head that is unsure of p
+    spreads q wider than p: noise that the target shares would then speak louder than it will for
+    the target, and a tree would trust the best path less than it should.
     """
 
     size: int
@@ -70,10 +71,10 @@ class HeadVocabulary:
 
         Under REJECTION nothing is shared, and the most probable are the best.
         """
+        sharp = self.sharpness * log_q
         if params.is_greedy or params.rule is Rule.REJECTION:
-            return log_q
-        gumbel = noise.gumbel(position, self.ids, vocabulary=self.size)
-        return self.sharpness * log_q + gumbel.to(log_q.device)
+            return sharp
+        return sharp + noise.gumbel(position, self.ids, vocabulary=self.size).to(log_q.device)
 
     def pick(self, log_q: Tensor, position: int, params: SamplingParams, noise: Noise) -> Pick:
         """The token of a chain from one row of log q, by the rule in force."""

@@ -101,15 +101,24 @@ def test_one_seed_gives_one_text_with_every_drafter_to_the_last_byte(
     assert [run for run in runs if not run["identical_to_baseline"]] == []
 
 
-@pytest.mark.parametrize(("temperature", "tokens_a_pass"), [(0.0, 1.5), (0.8, 1.25)])
+@pytest.mark.parametrize(
+    ("drafter", "temperature", "tokens_a_pass"),
+    [
+        ("eagle3", 0.0, 1.7),
+        ("eagle3", 0.8, 1.3),
+        ("eagle", 0.0, 1.4),
+        ("draft-model", 0.0, 1.3),
+        ("medusa", 0.0, 1.15),
+    ],
+)
 @pytest.mark.usefixtures("all_cores")
-def test_the_head_that_ships_saves_passes(native, temperature, tokens_a_pass):
+def test_what_ships_saves_passes(native, drafter, temperature, tokens_a_pass):
     params = ReplyParams(SamplingParams(temperature=temperature, seed=6), max_new_tokens=64)
-    plan = Plan(FEW, ["eagle3"], params, 3, 0)
+    plan = Plan(FEW, [drafter], params, 3, 0)
 
     run(native, plan, found := Findings(native, plan), lambda what, done, total: None)
 
-    drafted = [run for run in found.records() if run["drafter"] == "eagle3"]
+    drafted = [run for run in found.records() if run["drafter"] == drafter]
     assert len(drafted) == len(FEW)
     tokens = sum(len(run["ids"]) for run in drafted)
     assert tokens > tokens_a_pass * sum(run["rounds"] for run in drafted)

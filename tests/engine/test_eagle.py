@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -274,11 +275,13 @@ def test_a_fixed_tree_has_the_best_shape_and_its_ranks(lm, heads):
 
 
 @kinds
+@pytest.mark.parametrize("sharpness", [1.0, 1.7])
 @pytest.mark.parametrize("nodes", [5, 9, 16, 30])
 def test_a_confident_tree_takes_the_most_probable_paths_of_those_it_looked_at(
-    kind, nodes, lm, heads
+    kind, nodes, sharpness, lm, heads
 ):
     head, ids = heads[kind], [3, 1, 4, 1, 5, 9]
+    head = replace(head, vocabulary=replace(head.vocabulary, sharpness=sharpness))
 
     draft = proposed(drafter_of(head, lm), ids, Budget(3, nodes))
 
@@ -296,7 +299,7 @@ def by_brute_force(head, lm, ids, *, width, depth):
         grown = []
         for path, confidence in level:
             logits = head.logits(by_hand(head, lm, ids, path)[-1:])[0]
-            best = logits.log_softmax(-1).topk(width)
+            best = (head.vocabulary.sharpness * logits).log_softmax(-1).topk(width)
             tokens = head.vocabulary.tokens(best.indices)
             for token, value in zip(tokens, best.values.tolist(), strict=True):
                 grown.append(((*path, token), confidence + value))
