@@ -42,12 +42,14 @@ def test_a_head_that_knows_some_ids_alone_shares_their_noise(log_p):
     assert found(1.0, log_p[:, ids], known, ids=ids) == PLACES
 
 
-def test_nothing_is_sharpened_where_no_noise_is_shared(log_p):
+def test_paths_are_compared_by_sharpened_log_q_and_what_is_drawn_is_drawn_from_q(log_p):
     params = SamplingParams(temperature=1.0, rule=Rule.REJECTION)
     vocabulary = HeadVocabulary(SIZE, None, 1.5)
 
     pick = vocabulary.pick(log_p[0], 0, params, Noise(5))
 
-    assert torch.equal(vocabulary.scores(log_p[0], 0, params, Noise(5)), log_p[0])
+    assert torch.equal(vocabulary.scores(log_p[0], 0, params, Noise(5)), 1.5 * log_p[0])
+    greedy = vocabulary.scores(log_p[0], 0, SamplingParams(), Noise(5))
+    assert torch.equal(greedy, 1.5 * log_p[0])
     assert pick.row is not None
     assert torch.allclose(pick.row, log_p[0].double().exp())
