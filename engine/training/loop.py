@@ -134,7 +134,7 @@ class Learning:
         lengths = [lessons.lengths[place] for place in lessons.learnt]
         self._order = Order(lengths, recipe.rows, recipe.seed)
         few = [lessons.examples[place] for place in lessons.learnt[:_FEW]]
-        self._first = _shared_beginning(few) if recipe.prompts else max(lengths, default=0)
+        self._first = _shared_beginning(few) if recipe.prompts else None
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.curve: tuple[Point, ...] = ()
         self._restore()
@@ -192,8 +192,7 @@ class Learning:
 
     def _learn_once(self, share: float) -> tuple[float, Mapping[str, float]]:
         places = [self._lessons.learnt[place] for place in self._order(self.step)]
-        examples = [self._lessons.examples[place].taught_from(self._first) for place in places]
-        batch = packed(examples, self.learner.taps, self._device)
+        batch = self._packed(places, taught_from=self._first)
         chance = generator_of(self._recipe.seed * _PRIME + self.step)
         said = self._teacher.said(places, batch)
         taught = Taught.of(batch, said, self.learner.drafted, chance)
@@ -220,8 +219,11 @@ class Learning:
                 places, rows = [], 0
         return [self._packed(each) for each in [*batches, places] if each]
 
-    def _packed(self, places: Sequence[int]) -> Batch:
+    def _packed(self, places: Sequence[int], *, taught_from: int | None = None) -> Batch:
+        """Examples in a batch, taught from a place on or behind their replies alone."""
         examples = [self._lessons.examples[place] for place in places]
+        if taught_from is not None:
+            examples = [example.taught_from(taught_from) for example in examples]
         return packed(examples, self.learner.taps, self._device)
 
     def _restore(self) -> None:
