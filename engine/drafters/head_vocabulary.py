@@ -67,7 +67,7 @@ class HeadVocabulary:
         return spread[:, self.ids]
 
     def scores(self, log_q: Tensor, position: int, params: SamplingParams, noise: Noise) -> Tensor:
-        """What the best are taken by: sharpened log q, with the noise that the target adds to log p.
+        """What the best are taken by: sharpened log q, with the noise that the target will add.
 
         Under REJECTION nothing is shared, and the most probable are the best.
         """
